@@ -1,0 +1,10 @@
+"""Who you are and whose rows you may touch."""
+
+from django.apps import AppConfig
+
+
+class AccountsConfig(AppConfig):
+    name = "accounts"
+
+    def ready(self) -> None:
+        from accounts import checks  # noqa: F401 - registers the check of the wall

@@ -1,0 +1,87 @@
+"""Whose rows a piece of work may touch, as one thing with the transaction that it runs in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import connection, transaction
+from psycopg import sql
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose rows this piece of work may touch: one person in one tenant."""
+
+    tenant_id: int
+    user_id: int
+
+    def __post_init__(self) -> None:
+        for number in (self.tenant_id, self.user_id):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ValueError("a scope needs the ids of a tenant and a user")
+
+
+def _switch(tenant: str, user: str) -> tuple[str, str]:
+    """Set what the policies read, until the transaction ends; return what was set before."""
+    with connection.cursor() as cursor:
+        # The before is read in a materialised step, so that it can't be what is being set.
+        cursor.execute(
+            "with before as materialized (select"
+            " coalesce(current_setting('app.tenant_id', true), '') as tenant,"
+            " coalesce(current_setting('app.user_id', true), '') as person)"
+            " select tenant, person, set_config('app.tenant_id', %s, true),"
+            " set_config('app.user_id', %s, true) from before",
+            [tenant, user],
+        )
+        row = cursor.fetchone()
+    return str(row[0]), str(row[1])
+
+
+@contextmanager
+def _entered(tenant: str, user: str) -> Iterator[None]:
+    nested = connection.in_atomic_block
+    with transaction.atomic():
+        before = _switch(tenant, user)
+        yield
+        if nested:
+            _switch(*before)  # SET LOCAL outlives a released savepoint; a rollback restores it.
+
+
+@contextmanager
+def entered(scope: Scope) -> Iterator[Scope]:
+    """Open a transaction in which Postgres shows only this scope's rows."""
+    with _entered(str(scope.tenant_id), str(scope.user_id)):
+        yield scope
+
+
+@contextmanager
+def entered_person(user_id: int) -> Iterator[None]:
+    """Open a transaction in which a person's own memberships show, in every tenant, and no more."""
+    with _entered("", str(user_id)):
+        yield
+
+
+@contextmanager
+def entered_tenant(tenant_id: int) -> Iterator[None]:
+    """Open a transaction in which a tenant's members, invitations and audit show, and no text."""
+    with _entered(str(tenant_id), ""):
+        yield
+
+
+@contextmanager
+def reviewing(tenant_id: int) -> Iterator[None]:
+    """Open a transaction as the review role: it reads one tenant's rows and writes none.
+
+    Write the audit entry first (accounts.audit.record).
+    """
+    with _entered(str(tenant_id), ""):
+        with connection.cursor() as cursor:
+            cursor.execute("select current_user")
+            before = cursor.fetchone()[0]
+            cursor.execute(
+                sql.SQL("set local role {}").format(sql.Identifier(settings.REVIEW_ROLE))
+            )
+        yield
+        with connection.cursor() as cursor:
+            cursor.execute(sql.SQL("set local role {}").format(sql.Identifier(before)))

@@ -1,0 +1,75 @@
+"""What every page has: errors as people read them, privacy in caches, the person's time zone."""
+
+import zoneinfo
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
+
+from accounts.errors import AppError, TooMuch
+
+type Respond = Callable[[HttpRequest], HttpResponse]
+
+
+def error_response(request: HttpRequest, error: AppError) -> HttpResponse:
+    """Return the error as a page, a fragment for htmx, or JSON, whichever was asked for."""
+    shown = {"code": error.code, "message": str(error.message), "status": error.http_status}
+    if "application/json" in request.headers.get("Accept", ""):
+        response: HttpResponse = JsonResponse({"error": shown}, status=error.http_status)
+    elif request.headers.get("HX-Request"):
+        response = render(request, "errors/fragment.html", shown, status=error.http_status)
+        response["HX-Retarget"], response["HX-Reswap"] = "#notices", "beforeend"
+    else:
+        template = f"errors/{error.http_status}.html"
+        known = {400, 403, 404, 429}
+        template = template if error.http_status in known else "errors/500.html"
+        response = render(request, template, shown, status=error.http_status)
+    if isinstance(error, TooMuch):
+        response["Retry-After"] = str(error.retry_after)
+    return response
+
+
+class AppErrors:
+    """Turns the errors of accounts.errors into answers; other exceptions stay Django's."""
+
+    def __init__(self, get_response: Respond) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Return the answer for an AppError."""
+        return error_response(request, exception) if isinstance(exception, AppError) else None
+
+
+class PrivatePages:
+    """Keeps pages of people out of every cache."""
+
+    def __init__(self, get_response: Respond) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        add_never_cache_headers(response)
+        response["Cache-Control"] = "no-store"
+        response["Permissions-Policy"] = "camera=(), microphone=(), geolocation=()"
+        return response
+
+
+class PersonsZone:
+    """Shows times in the zone of the person who is logged in."""
+
+    def __init__(self, get_response: Respond) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        name = getattr(request.user, "time_zone", "UTC")
+        try:
+            zone = zoneinfo.ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            zone = zoneinfo.ZoneInfo("UTC")
+        with timezone.override(zone):
+            return self.get_response(request)

@@ -1,0 +1,5 @@
+"""The websocket addresses."""
+
+from typing import Any
+
+websocket_urlpatterns: list[Any] = []

@@ -1,0 +1,7 @@
+"""What is remembered."""
+
+from django.apps import AppConfig
+
+
+class MemoryConfig(AppConfig):
+    name = "memory"
