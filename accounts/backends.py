@@ -20,7 +20,7 @@ class EmailBackend(BaseBackend):
     ) -> User | None:
         if username is None or password is None:
             return None
-        user = User.objects.filter(email__iexact=username.strip()).first()
+        user = User.objects.with_email(username)
         if user is None:
             User().set_password(password)  # the work of a check, so that time tells nothing
             return None

@@ -1,16 +1,21 @@
 """The edge where a request gets its identity: login, membership, scope."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
+from django.contrib.sessions.models import Session
+from django.db.models import Exists
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 from django_htmx.middleware import HtmxDetails
 
 from accounts.errors import NotFound
 from accounts.models import Membership, Tenant, User
-from accounts.scope import Scope, entered_person
+from accounts.scope import entered_person
 
 
 class UserRequest(HttpRequest):
@@ -24,9 +29,12 @@ class MemberRequest(UserRequest):
     """A request of a member, inside one tenant."""
 
     tenant: Tenant
-    membership: Membership
-    scope: Scope
+    membership: Membership  # `.scope` is whose rows; `request.scope` is ASGI's own
 
+
+TENANT_COOKIE = "tenant"
+_YEAR = 60 * 60 * 24 * 365
+_FRESH = timedelta(minutes=5)
 
 type View = Callable[..., HttpResponseBase]
 
@@ -54,6 +62,67 @@ def memberships_of(user_id: int) -> list[Membership]:
         )
 
 
+def last_used(memberships: list[Membership], slug: str) -> Membership:
+    """Return the one that this browser used last, or the person anywhere, or the personal one.
+
+    Everybody has a personal tenant, so there is always one.
+    """
+    here = [membership for membership in memberships if membership.tenant.slug == slug]
+    used = sorted(
+        (membership for membership in memberships if membership.last_active_at),
+        key=lambda membership: membership.last_active_at or membership.created_at,
+    )
+    return [*memberships[:1], *used, *here][-1]
+
+
+def _remembered(
+    request: HttpRequest, membership: Membership, response: HttpResponseBase
+) -> HttpResponseBase:
+    """Return the answer, having noted that the person was here, unless nothing was shown."""
+    if response.status_code >= 400:
+        return response
+    now = timezone.now()
+    if membership.last_active_at is None or membership.last_active_at < now - _FRESH:
+        with entered_person(membership.user_id):
+            Membership.objects.filter(pk=membership.pk).update(last_active_at=now)
+    slug = membership.tenant.slug
+    page = request.method == "GET" and not request.headers.get("HX-Request")
+    if page and request.COOKIES.get(TENANT_COOKIE) != slug:
+        response.set_cookie(
+            TENANT_COOKIE,
+            slug,
+            max_age=_YEAR,
+            httponly=True,
+            samesite="Lax",
+            secure=request.is_secure(),
+        )
+    return response
+
+
+def still_member(
+    *, user_id: int, auth_hash: str, tenant_id: int, session_key: str | None = None
+) -> bool:
+    """Tell whether a login that began earlier still opens this tenant.
+
+    False once the person is disabled or gone, has left the tenant, or has changed their password
+    since (`auth_hash` is the login session's, HASH_SESSION_KEY). With `session_key` also once that
+    login session was logged out or ran out. One query.
+    """
+    with entered_person(user_id):
+        found = Membership.objects.filter(
+            user_id=user_id, tenant_id=tenant_id, user__is_active=True
+        )
+        if session_key is not None:
+            live = Session.objects.filter(pk=session_key, expire_date__gt=timezone.now())
+            found = found.filter(Exists(live))
+        password = found.values_list("user__password", flat=True).first()
+    if password is None:
+        return False
+    user = User(pk=user_id, password=password)
+    hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+    return any(constant_time_compare(auth_hash, known) for known in hashes)
+
+
 def _refuse_stranger(request: HttpRequest) -> HttpResponseBase | None:
     """Return what somebody who is not logged in gets, or None for those who are."""
     if request.user.is_authenticated:
@@ -78,7 +147,7 @@ def logged_in(view: View) -> View:
 
 
 def member(view: View) -> View:
-    """Let the tenant's members in, with `request.tenant`, `.membership` and `.scope`.
+    """Let the tenant's members in, with `request.tenant` and `.membership`.
 
     Takes the tenant's slug from the address (`tenant`); raises NotFound for a tenant that does
     not exist or is not theirs.
@@ -91,8 +160,7 @@ def member(view: View) -> View:
             return refused
         membership = membership_of(request.user.pk, tenant)
         request.membership, request.tenant = membership, membership.tenant
-        request.scope = membership.scope
-        return view(request, *args, **kwargs)
+        return _remembered(request, membership, view(request, *args, **kwargs))
 
     return door
 

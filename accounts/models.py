@@ -3,24 +3,45 @@
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from accounts.emails import email_address
+from accounts.errors import InvalidInput
 from accounts.scope import Scope
 
 
 class UserManager(BaseUserManager["User"]):
-    """Makes people; each with the personal tenant that everyone has (accounts.join)."""
+    """Finds and makes people; each with the personal tenant that everyone has (accounts.join)."""
+
+    def with_email(self, email: str) -> "User | None":
+        """Return who logs in with this address, in any case of its letters, or None."""
+        try:
+            address = email_address(email)
+        except InvalidInput:
+            return None
+        return self.annotate(folded=Lower("email")).filter(folded=address.lower()).first()
 
     def get_by_natural_key(self, username: str | None) -> "User":
-        return self.get(email__iexact=username)
+        user = self.with_email(username or "")
+        if user is None:
+            raise self.model.DoesNotExist
+        return user
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """Return a new person who logs in with this address, with a personal tenant."""
+        """Return a new person who logs in with this address, with a personal tenant.
+
+        Raises ValidationError, which Django's commands know, where accounts.join.new_person
+        raises InvalidInput.
+        """
         from accounts.join import new_person
 
-        return new_person(email=email, password=password, **fields)
+        try:
+            return new_person(email=email, password=password, **fields)
+        except InvalidInput as error:
+            raise ValidationError(str(error)) from error
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
         """Return a new operator, with a personal tenant of their own."""
@@ -98,6 +119,25 @@ class Membership(models.Model):
     @property
     def is_admin(self) -> bool:
         return self.role == self.Role.ADMIN
+
+
+class Departure(models.Model):
+    """That somebody left a tenant: what they wrote there stays until they or an admin erase it."""
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="departures")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="departures")
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="departure_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} left {self.tenant_id}"
+
+    @property
+    def scope(self) -> Scope:
+        """Whose rows may still be there."""
+        return Scope(self.tenant_id, self.user_id)
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):

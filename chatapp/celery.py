@@ -4,11 +4,14 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import task_postrun, task_prerun, worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 app = Celery("recollect")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+# Celery's Django fixup closes psycopg's whole pool before and after every task (measured: 8.5 ms
+# of CPU for a task that does nothing, 1.9 without). A connection goes back to the pool instead.
+app.conf["CELERY_DB_REUSE_MAX"] = 10**9
 app.autodiscover_tasks(["memory", "chatapp", "accounts"])
 
 
@@ -18,3 +21,12 @@ def check_wall(**kwargs: Any) -> None:
     from accounts.wall import check_role
 
     check_role()
+
+
+@task_prerun.connect
+@task_postrun.connect
+def return_connections(**kwargs: Any) -> None:
+    """Give a task's database connection back to the pool, or drop it if it is broken."""
+    from django.db import close_old_connections
+
+    close_old_connections()

@@ -12,12 +12,12 @@ LARGEST_FRAME = 512 * 1024
 STOP_SECONDS = 8
 
 
-def command(server: str, *, bind: str, port: int, proxied: bool) -> list[str]:
+def command(server: str, *, bind: str, port: int) -> list[str]:
     """Return the server's command line.
 
-    Neither server writes an access log: addresses carry the tokens of invitations. Behind a proxy
-    (HTTPS=1) the client's address is what the proxy says in X-Forwarded-For, which it must set
-    itself and not pass on.
+    Neither server writes an access log: addresses carry the tokens of invitations. Neither reads
+    a proxy's headers: Daphne believes the leftmost address of X-Forwarded-For, which a browser
+    can forge; accounts.client counts from the right instead.
     """
     frame = str(LARGEST_FRAME)
     if server == "uvicorn":
@@ -26,23 +26,20 @@ def command(server: str, *, bind: str, port: int, proxied: bool) -> list[str]:
             *("--ws-max-size", frame, "--ws-per-message-deflate", "false"),
             *("--lifespan", "off", "--no-access-log", "--no-server-header"),
             *("--log-level", "warning", "--timeout-graceful-shutdown", str(STOP_SECONDS)),
-            "--proxy-headers" if proxied else "--no-proxy-headers",
+            "--no-proxy-headers",
         ]
     return [
         *("daphne", "--bind", bind, "--port", str(port), "--verbosity", "0", "--no-server-name"),
         *("--websocket-max-message-size", frame, "--websocket-max-frame-size", frame),
         # A socket that stays open for days is no mistake.
         *("--websocket_timeout", "-1", "--application-close-timeout", str(STOP_SECONDS)),
-        *(("--proxy-headers",) if proxied else ()),
         APPLICATION,
     ]
 
 
 def main() -> None:
     """Replace this process by the server, so that signals and restarts reach it directly."""
-    arguments = command(
-        settings.WEB_SERVER, bind=settings.BIND, port=settings.PORT, proxied=settings.HTTPS
-    )
+    arguments = command(settings.WEB_SERVER, bind=settings.BIND, port=settings.PORT)
     os.chdir(settings.BASE_DIR)
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - no shell wanted
 

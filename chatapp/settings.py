@@ -21,6 +21,10 @@ BIND = env.text("BIND", "127.0.0.1")
 PORT = env.whole("PORT", 8765, least=1, most=65535)
 ALLOWED_HOSTS = env.listed("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.listed("CSRF_TRUSTED_ORIGINS")
+CSRF_FAILURE_VIEW = "chatapp.errors.csrf_failure"
+HTTPS = env.flag("HTTPS")
+# How many proxies of ours add to X-Forwarded-For; logins are throttled by the address it tells.
+TRUSTED_PROXIES = env.whole("TRUSTED_PROXIES", 1 if HTTPS else 0, most=10)
 WEB_SERVER = env.choice("WEB_SERVER", ("daphne", "uvicorn"))
 
 INSTALLED_APPS = [
@@ -73,7 +77,6 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     }
 ]
-FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # The application's role owns nothing (docs/security.md). The start-up option, not Django's
 # assume_role, which waits for itself inside psycopg's pool (Django 6.1.3).
@@ -127,10 +130,15 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 # A hint that is lost is sent again by the sweep; a reply does not wait for the broker.
 CELERY_TASK_PUBLISH_RETRY = False
-CELERY_TASK_SOFT_TIME_LIMIT = 240
-CELERY_TASK_TIME_LIMIT = 300
+CELERY_TASK_SOFT_TIME_LIMIT = 100
+CELERY_TASK_TIME_LIMIT = 110
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "memory.tasks.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
+    "tidy": {
+        "task": "accounts.tasks.tidy",
+        "schedule": 3600.0,
+        "options": {"queue": "background", "expires": 3600.0},
+    },
 }
 
 AUTH_USER_MODEL = "accounts.User"
@@ -156,7 +164,6 @@ SESSION_COOKIE_NAME = "recollect_login"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
-HTTPS = env.flag("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -206,7 +213,19 @@ MEMORY_PROVIDER: dict[str, Any] = {
 }
 # memory knows nothing of chats: it is told where the words of an exchange are read.
 MEMORY_EXCHANGES = "chatapp.exchanges.read_exchange"
+MEMORY_SESSIONS = "chatapp.exchanges.read_sessions"
 MEMORY_LISTENER = "chatapp.bells.learnt"
+# What "everything about me" erases beside the memories, in the same transaction.
+ERASERS = ["chatapp.erase.erase_sessions"]
+ERASURE_PREVIEWS = ["chatapp.erase.preview_sessions"]
+# What erases a person of one tenant when the account ends; tables are also found by themselves.
+ACCOUNT_ERASERS = ["memory.purge.erase_person"]
+# What the page before the end of an account counts (accounts/erase.py).
+COUNTED = {
+    "chatapp.ChatSession": "sessions",
+    "chatapp.Message": "messages",
+    "memory.Memory": "memories",
+}
 
 WINDOW_MESSAGES = env.whole("WINDOW_MESSAGES", 40, least=2, most=1000)
 WINDOW_TOKENS = env.whole("WINDOW_TOKENS", 16_000, least=500)
@@ -226,6 +245,10 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
+        # A traceback every second while Redis is away; chatapp.hub says so once.
+        "channels_redis": {"level": "CRITICAL"},
+        # Its warnings carry addresses, and addresses carry the tokens of one-time links.
+        "django.request": {"level": "ERROR"},
         "django.channels.server": {"level": "WARNING"},
     },
 }

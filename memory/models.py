@@ -52,6 +52,10 @@ class Memory(OwnedModel):
     id = models.UUIDField(primary_key=True, default=random_id, editable=False)
     kind = models.CharField(max_length=8, choices=Kind)
     text = models.TextField(help_text="As shown and injected; at most 2,000 characters of a fact.")
+    answer = models.TextField(blank=True, help_text="The assistant's half of an exchange.")
+    folded = models.TextField(
+        blank=True, help_text="What the words are searched in: no case, accents, full width."
+    )
     first_person = models.TextField(blank=True, help_text="What a fact is embedded as.")
     status = models.CharField(max_length=8, choices=Status, default=Status.CURRENT)
     because = models.CharField(
@@ -80,7 +84,12 @@ class Memory(OwnedModel):
 
     class Meta(OwnedModel.Meta):
         indexes = [
-            models.Index(fields=["tenant", "user", "status", "-created_at"], name="memory_listed"),
+            models.Index(
+                fields=["tenant", "user", "status", "-created_at", "-id"], name="memory_listed"
+            ),
+            models.Index(
+                fields=["tenant", "user"], condition=models.Q(pinned=True), name="memory_pinned"
+            ),
             models.Index(fields=["tenant", "user", "source"], name="memory_by_source"),
             models.Index(fields=["tenant", "user", "session_key"], name="memory_by_session"),
         ]
@@ -163,7 +172,7 @@ class Usage(OwnedModel):
     objects = Owned(models.QuerySet["Usage"])
 
     class Meta(OwnedModel.Meta):
-        pass
+        indexes = [models.Index(fields=["tenant", "user"], name="usage_of_person")]
 
     def __str__(self) -> str:
         return f"{self.memory_id} recalled {self.recalled_count} times"
@@ -212,6 +221,9 @@ class MemorySettings(OwnedModel):
     generation = models.PositiveBigIntegerField(
         default=0, help_text="Raised by each purge; a job of an older one writes nothing."
     )
+    purged_at = models.DateTimeField(
+        null=True, help_text="What was said before is never remembered again."
+    )
 
     objects = Owned(models.QuerySet["MemorySettings"])
 
@@ -254,6 +266,7 @@ class Job(OwnedModel):
     class Kind(models.TextChoices):
         REMEMBER = "remember", "Remember an exchange"
         EMBED = "embed", "Embed again"
+        TRASH = "trash", "Empty the trash"
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -263,7 +276,7 @@ class Job(OwnedModel):
 
     id = models.UUIDField(primary_key=True, default=random_id, editable=False)
     kind = models.CharField(max_length=12, choices=Kind)
-    source = models.UUIDField(help_text="The reply, or the memory, that it is about.")
+    source = models.UUIDField(help_text="The reply that it is about; nil for a whole scope.")
     session_key = models.UUIDField(null=True)
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
     step = models.CharField(max_length=12, blank=True, help_text="The last step that is done.")
@@ -304,7 +317,14 @@ class JobTicket(models.Model):
 
 
 class ModelSettings(models.Model):
-    """The operator's choice of language model; one row, and the environment where it is empty."""
+    """The operator's choice of models; one row, and the environment where it is empty.
+
+    Read through memory.model_choice.
+    """
+
+    class Embeddings(models.TextChoices):
+        LOCAL = "local", "The model that comes with Recollect"
+        OPENAI = "openai", "An OpenAI-compatible address"
 
     only = models.BooleanField(primary_key=True, default=True)
     base_url = models.CharField(max_length=300, blank=True)
@@ -312,6 +332,17 @@ class ModelSettings(models.Model):
     chat_model = models.CharField(max_length=120, blank=True)
     without_model = models.BooleanField(
         default=False, help_text="The operator chose to go on without a model."
+    )
+    embeddings = models.CharField(
+        max_length=8, choices=Embeddings, blank=True, help_text="Empty: as the environment says."
+    )
+    embeddings_model = models.CharField(max_length=120, blank=True)
+    embeddings_base_url = models.CharField(max_length=300, blank=True)
+    embeddings_key_sealed = models.TextField(blank=True, help_text="Encrypted (accounts.seal).")
+    embedded_with = models.CharField(
+        max_length=120,
+        blank=True,
+        help_text="The embedder that everybody's memories were last embedded for.",
     )
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -44,7 +44,7 @@ RULES = (
     ),
     Rule(
         "text of people is never logged",
-        r"\blog(ger)?\.\w+\([^)]*\b(text|prompt|content|question|messages)\b(?!_)",
+        r"\blogger\.\w+\((f['\"]|['\"][^'\"]*['\"][^)]*\b(text|prompt|content|question|messages)\b)",
         good='logger.info("reply %s ended: %s", reply.pk, status)',
         bad='logger.info("asked %s", message.text)',
     ),

@@ -117,7 +117,7 @@ def measured(wanted: argparse.Namespace) -> list[Page]:
             stub, relay = stack.enter_context(floors(log_folder()))
             installation = stack.enter_context(Installation(stub.url))
             someone, long = installation.log_in(someone), installation.log_in(long)
-        web = installation.webs["daphne"]
+        web = installation.web
         own = f"/t/{someone.slug}/"
         addresses = [
             ("new session, with the list", own),

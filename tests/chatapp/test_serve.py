@@ -10,7 +10,7 @@ from chatapp import serve
 
 
 def test_daphne_understands_its_command_line() -> None:
-    name, *arguments = serve.command("daphne", bind="::1", port=1234, proxied=False)
+    name, *arguments = serve.command("daphne", bind="::1", port=1234)
     assert name == "daphne"
     read = CommandLineInterface().parser.parse_args(arguments)
     assert (read.host, read.port, read.application) == ("::1", 1234, serve.APPLICATION)
@@ -21,7 +21,7 @@ def test_daphne_understands_its_command_line() -> None:
 
 
 def test_uvicorn_understands_its_command_line() -> None:
-    name, *arguments = serve.command("uvicorn", bind="0.0.0.0", port=1234, proxied=False)  # noqa: S104
+    name, *arguments = serve.command("uvicorn", bind="0.0.0.0", port=1234)  # noqa: S104
     assert name == "uvicorn"
     read = uvicorn.make_context("uvicorn", list(arguments)).params
     assert (read["host"], read["port"], read["app"]) == ("0.0.0.0", 1234, serve.APPLICATION)  # noqa: S104
@@ -31,6 +31,6 @@ def test_uvicorn_understands_its_command_line() -> None:
 
 
 @pytest.mark.parametrize("server", ["daphne", "uvicorn"])
-def test_only_behind_a_proxy_are_its_headers_believed(server: str) -> None:
-    assert "--proxy-headers" in serve.command(server, bind="x", port=1, proxied=True)
+def test_neither_server_believes_what_a_browser_can_forge(server: str) -> None:
+    assert "--proxy-headers" not in serve.command(server, bind="x", port=1)
     assert importlib.util.find_spec(server) is not None

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from http.cookies import SimpleCookie
@@ -50,13 +49,17 @@ class Web:
 
 @dataclass(slots=True)
 class Installation:
-    """Web servers by name, one set of workers. Leave it to end all that it started."""
+    """One web server with its workers, as script/server starts them. Leave it to end them.
+
+    One web server and not several side by side: each would carry the other's frames over Redis.
+    """
 
     model_url: str
-    servers: tuple[str, ...] = ("daphne",)
-    webs: dict[str, Web] = field(default_factory=dict)
+    server: str = "daphne"
+    web: Web = field(init=False)
     workers: dict[str, Running] = field(default_factory=dict)
     _database: "psycopg.Connection[Any]" = field(init=False)
+    _postgres: list[int] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -80,17 +83,15 @@ class Installation:
         }
         for program in programs(state):
             if program.name == "web":
-                for server in self.servers:
-                    port = free_port()
-                    running = Running.start(
-                        f"web ({server})",
-                        program.arguments,
-                        environment
-                        | {"WEB_SERVER": server, "PORT": str(port), "BIND": "127.0.0.1"},
-                        log=logs / f"bench-{server}.log",
-                    )
-                    self._stack.callback(running.stop)
-                    self.webs[server] = Web(server, port, running)
+                port = free_port()
+                running = Running.start(
+                    f"web ({self.server})",
+                    program.arguments,
+                    environment
+                    | {"WEB_SERVER": self.server, "PORT": str(port), "BIND": "127.0.0.1"},
+                    log=logs / f"bench-{self.server}.log",
+                )
+                self.web = Web(self.server, port, running)
             else:
                 running = Running.start(
                     program.name,
@@ -98,10 +99,9 @@ class Installation:
                     environment,
                     log=logs / f"bench-{program.name}.log",
                 )
-                self._stack.callback(running.stop)
                 self.workers[program.name] = running
-        for web in self.webs.values():
-            wait_until_up(web.running, web.port, "/healthz", seconds=60)
+            self._stack.callback(running.stop)
+        wait_until_up(self.web.running, self.web.port, "/healthz", seconds=60)
         for name in WORKERS:
             self._wait_for_worker(name)
         # The connection is the last to come and the first to go.
@@ -109,6 +109,7 @@ class Installation:
             os.environ["DATABASE_URL"], options="-c role=recollect_app", autocommit=True
         )
         self._stack.callback(self._database.close)
+        self._postgres = postgres_pids()
 
     def _wait_for_worker(self, name: str) -> None:
         deadline = time.monotonic() + 60
@@ -119,20 +120,9 @@ class Installation:
             time.sleep(0.2)
         raise StartFailed(f"worker '{name}' did not come up:\n{running.last_words()}")
 
-    @property
-    def worker_pids(self) -> list[int]:
-        return [running.pid for running in self.workers.values()]
-
-    def server_pids(self) -> list[int]:
-        """Return Postgres's main process; Valkey's as far as it can be told."""
-        row = self._database.execute("select pg_backend_pid()").fetchone()
-        parent = psutil.Process(row[0]).parent() if row else None
-        return [parent.pid] if parent else []
-
     def log_in(self, someone: Someone) -> Someone:
         """Return the person with the cookies of a login over HTTP, with address and password."""
-        web = next(iter(self.webs.values()))
-        connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
         try:
             connection.request("GET", "/login/")
             page = connection.getresponse()
@@ -168,19 +158,26 @@ class Installation:
 
     def memory(self) -> dict[str, dict[str, float]]:
         """Return MiB of each process tree by its name."""
-        everything: Iterable[Running] = [
-            *(web.running for web in self.webs.values()),
-            *self.workers.values(),
-        ]
-        return {running.name: memory_of(running.pid) for running in everything}
-
-    def cpu(self, server: str) -> dict[str, float]:
-        """Return the CPU seconds used so far by one web server, the workers, and Postgres."""
         return {
-            "web": cpu_of([self.webs[server].running.pid]),
-            "workers": cpu_of(self.worker_pids),
-            "postgres": cpu_of(self.server_pids()),
+            running.name: memory_of(running.pid)
+            for running in (self.web.running, *self.workers.values())
         }
+
+    def cpu(self) -> dict[str, float]:
+        """Return the CPU seconds used so far by the web server, the workers, and Postgres."""
+        return {
+            "web": cpu_of([self.web.running.pid]),
+            "workers": cpu_of(running.pid for running in self.workers.values()),
+            "postgres": cpu_of(self._postgres),
+        }
+
+
+def postgres_pids() -> list[int]:
+    """Return the pid of the main process of the benchmark's Postgres."""
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        row = connection.execute("select pg_backend_pid()").fetchone()
+        parent = psutil.Process(row[0]).parent() if row else None
+    return [parent.pid] if parent else []
 
 
 def seed(*groups: dict[str, int]) -> list[Someone]:

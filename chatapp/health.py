@@ -1,0 +1,50 @@
+"""Whether this process can do its work, for supervisors and load balancers."""
+
+import logging
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+from redis import Redis
+from redis.exceptions import RedisError
+
+from chatapp import replies
+
+logger = logging.getLogger(__name__)
+
+
+def _database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("select 1")
+    except DatabaseError as error:
+        logger.warning("health: the database is away (%s)", type(error).__name__)
+        return "away"
+    return "ok"
+
+
+def _redis() -> str:
+    try:
+        with Redis.from_url(
+            settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1
+        ) as redis:
+            redis.ping()
+    except (RedisError, OSError) as error:
+        logger.warning("health: Redis is away (%s)", type(error).__name__)
+        return "away"
+    return "ok"
+
+
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Return 200 while chatting works, 503 without the database or while the embedder is loading.
+
+    Redis is reported, not needed.
+    """
+    found = {"database": _database(), "redis": _redis()}
+    if replies.warming:  # the first question would go without memory
+        found["embedder"] = "loading"
+    well = found["database"] == "ok" and not replies.warming
+    return JsonResponse(found, status=200 if well else 503)

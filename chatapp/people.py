@@ -1,0 +1,195 @@
+"""The tenant's admin: people with counts, purge of what one of them is remembered by, the audit."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any, cast
+
+from django.db.models import Count, Max, Q
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from accounts.audit import record
+from accounts.client import client_ip
+from accounts.door import MemberRequest, admin
+from accounts.errors import InvalidInput, NotFound
+from accounts.models import AuditEntry, Departure, Membership, User
+from accounts.scope import Scope, entered_tenant, reviewing
+from chatapp.models import ChatSession
+from memory.models import Job, Memory
+from memory.purge import What, preview, purge
+
+PAGE = 50
+WHAT: tuple[What, ...] = ("memories", "everything")
+
+
+def _people(request: MemberRequest, query: str, after: int) -> list[dict[str, Any]]:
+    """Return up to a page of the tenant's people and one more, with counts and never any text."""
+    tenant_id = request.tenant.pk
+    with reviewing(tenant_id):
+        members = Membership.objects.select_related("user").filter(tenant_id=tenant_id)
+        if query:
+            members = members.filter(
+                Q(user__name__icontains=query) | Q(user__email__icontains=query)
+            )
+        page: list[Membership | Departure] = list(
+            members.filter(pk__gt=after).order_by("pk")[: PAGE + 1]
+        )
+        if len(page) <= PAGE:  # the last page: those who left, and what they left behind
+            page += _departed(tenant_id, query)
+        ids = [one.user_id for one in page]
+        rows = {"tenant_id": tenant_id, "user_id__in": ids}
+        live, waits = ~Q(status=Memory.Status.TRASH), Q(status=Memory.Status.WAITING)
+        kept: dict[int, tuple[int, int]] = {
+            user: (count, waiting)
+            for user, count, waiting in Memory.unscoped.filter(**rows)
+            .values("user_id")
+            .annotate(count=Count("pk", filter=live), waiting=Count("pk", filter=waits))
+            .values_list("user_id", "count", "waiting")
+        }
+        sessions: dict[int, tuple[int, datetime | None]] = {
+            user: (count, last)
+            for user, count, last in ChatSession.unscoped.filter(**rows)
+            .values("user_id")
+            .annotate(count=Count("pk"), last=Max("last_activity_at"))
+            .values_list("user_id", "count", "last")
+        }
+        parked = Counter(
+            Job.unscoped.filter(**rows, state=Job.State.PARKED).values_list("user_id", flat=True)
+        )
+    return [
+        {
+            "membership": membership if isinstance(membership, Membership) else None,
+            "user": membership.user,
+            "memories": kept.get(membership.user_id, (0, 0))[0],
+            "waiting": kept.get(membership.user_id, (0, 0))[1],
+            "failed": parked[membership.user_id],
+            "sessions": sessions.get(membership.user_id, (0, None))[0],
+            "last_active": sessions.get(membership.user_id, (0, None))[1],
+        }
+        for membership in page
+    ]
+
+
+def _departed(tenant_id: int, query: str) -> list[Departure]:
+    """Return who left the tenant and may still have rows here, the latest first."""
+    left = Departure.objects.select_related("user").filter(tenant_id=tenant_id)
+    if query:
+        left = left.filter(Q(user__name__icontains=query) | Q(user__email__icontains=query))
+    return list(left.order_by("-pk")[:PAGE])
+
+
+def _cursor(value: str) -> int:
+    if value and not (value.isascii() and value.isdigit() and len(value) < 19):
+        raise InvalidInput(_("That page of the list does not exist."))
+    return int(value or 0)
+
+
+@admin
+@require_GET
+def people(request: MemberRequest) -> HttpResponseBase:
+    """Show who belongs to the tenant and how much is kept of each; never what."""
+    query = request.GET.get("q", "").strip()
+    record(request.tenant, actor=request.user, action="people.listed", ip=client_ip(request))
+    page = _people(request, query, _cursor(request.GET.get("after", "")))
+    members = [one for one in page if one["membership"]]
+    more = len(members) > PAGE
+    return render(
+        request,
+        "admin/people.html",
+        {
+            "people": page[:PAGE] if more else page,
+            "q": query,
+            "next": str(members[PAGE - 1]["membership"].pk) if more else "",
+        },
+    )
+
+
+def _subject(request: MemberRequest, user_id: int) -> Membership | Departure:
+    """Return the person's place in the tenant, also of one who has left; NotFound otherwise."""
+    tenant_id = request.tenant.pk
+    found: Membership | Departure | None
+    with entered_tenant(tenant_id):
+        here = Membership.objects.select_related("user")
+        found = here.filter(tenant_id=tenant_id, user_id=user_id).first()
+        if found is None:
+            gone = Departure.objects.select_related("user")
+            found = gone.filter(tenant_id=tenant_id, user_id=user_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _choices(scope: Scope) -> list[dict[str, Any]]:
+    """Return what can be purged, with the exact counts of each."""
+    choices = []
+    for what in WHAT:
+        counts = preview(scope, what=what)
+        total = sum(counts.get(kind, 0) for kind in ("memories", "sessions", "messages"))
+        choices.append({"value": what, "counts": _counted(counts), "total": total})
+    return choices
+
+
+def _counted(counts: dict[str, int]) -> list[dict[str, Any]]:
+    return [{"label": label, "count": count} for label, count in counts.items()]
+
+
+@admin
+@require_http_methods(["GET", "POST"])
+def purge_person(request: MemberRequest, user_id: int) -> HttpResponseBase:
+    """Preview with exact counts; then, with the address typed, erase for good and say how much."""
+    subject = _subject(request, user_id)
+    context: dict[str, Any] = {
+        "subject": subject.user,
+        "phrase": subject.user.email,
+        "chosen": request.POST.get("what", "memories"),
+        "reason": request.POST.get("reason", ""),
+    }
+    if request.method == "GET":
+        return render(request, "admin/purge.html", context | {"choices": _choices(subject.scope)})
+    problems = _problems(request, subject.user)
+    if problems:
+        shown = context | problems | {"choices": _choices(subject.scope)}
+        return render(request, "admin/purge.html", shown, status=400)
+    counts = purge(subject.scope, what=cast("What", context["chosen"]))
+    record(
+        request.tenant,
+        actor=request.user,
+        subject=subject.user,
+        action=f"{context['chosen']}.purged",
+        counts=counts,
+        reason=context["reason"],
+        ip=client_ip(request),
+    )
+    return render(request, "admin/purge.html", context | {"receipt": _counted(counts)})
+
+
+def _problems(request: MemberRequest, subject: User) -> dict[str, str]:
+    """Return a sentence for each field that is not as it must be before anything is erased."""
+    problems = {}
+    typed = request.POST.get("confirm", "").strip()
+    if request.POST.get("what", "memories") not in WHAT:
+        problems["error"] = _("Choose what to erase. Nothing was erased.")
+    elif typed.casefold() != subject.email.casefold():
+        problems["error"] = _("Type the address exactly to confirm. Nothing was erased.")
+    if not request.POST.get("reason", "").strip():
+        problems["reason_error"] = _("Say why; it is written to the audit. Nothing was erased.")
+    return problems
+
+
+@admin
+@require_GET
+def audit(request: MemberRequest) -> HttpResponse:
+    """Show who did what to whom, newest first; there is no text of anybody's in it."""
+    before = _cursor(request.GET.get("before", ""))
+    with entered_tenant(request.tenant.pk):
+        entries = AuditEntry.objects.filter(tenant_id=request.tenant.pk).order_by("-pk")
+        if before:
+            entries = entries.filter(pk__lt=before)
+        page = list(entries[: PAGE + 1])
+    return render(
+        request,
+        "admin/audit.html",
+        {"entries": page[:PAGE], "next": str(page[PAGE - 1].pk) if page[PAGE:] else ""},
+    )

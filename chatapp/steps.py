@@ -1,0 +1,35 @@
+"""Database steps off the event loop, on a few threads of their own.
+
+Channels and asgiref would run all of a process's steps on one thread, so that one slow query holds
+up every reply. Each step opens its own transaction, is short, and never waits for a network.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from channels.db import database_sync_to_async
+from django.db import close_old_connections
+
+# With the pages' own threads they share DATABASE_POOL connections (6).
+THREADS = 3
+
+_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="step")
+on_callers_thread = False  # tests: the step sees the test's own, uncommitted transaction
+
+
+async def step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return what the work returns, run in a thread with a database connection."""
+    if on_callers_thread:
+        return await database_sync_to_async(work)(*args, **kwargs)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_threads, partial(_with_connection, work, *args, **kwargs))
+
+
+def _with_connection[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    close_old_connections()
+    try:
+        return work(*args, **kwargs)
+    finally:
+        close_old_connections()

@@ -1,0 +1,228 @@
+"""Correct a memory, forget it, take either back: what stood before is kept as a version."""
+
+from uuid import UUID
+
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.errors import InvalidInput, NotFound
+from accounts.scope import Scope, entered
+from accounts.text import required_text
+from memory import jobs
+from memory.consolidate import SUPERSEDED, keep_version, settle_exchange
+from memory.keys import findable, spell
+from memory.models import MEMORY_CHARS, Memory, MemoryVersion
+from memory.providers.base import provider
+from memory.remember import embedded_or_later, make_findable
+from memory.suspicion import reason_to_wait
+from memory.trash import empty_later
+
+# What `undo` takes back.
+UNDOABLE = ("edited", "forgotten")
+
+
+def one(scope: Scope, memory: UUID) -> Memory:
+    """Return the memory; NotFound if it does not exist or is not this person's."""
+    with entered(scope):
+        found = Memory.objects.within(scope).filter(pk=memory).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def edit(scope: Scope, *, memory: UUID, text: str) -> Memory:
+    """Return the memory with the person's own text, findable by it at once and by the old no more.
+
+    The exchange that it came from leaves recall. Raises NotFound, or InvalidInput for a text that
+    is blank, too long, or remembered already. Call it outside a transaction.
+    """
+    text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
+    changed = one(scope, memory)
+    if changed.status == Memory.Status.TRASH:
+        raise InvalidInput(_("It is in the trash. Bring it back first."))
+    if changed.text == text:
+        return changed
+    before = changed.text
+    _put(changed, text=text, first_person="")
+    entry = embedded_or_later(changed)
+    now = timezone.now()
+    with entered(scope):
+        jobs.hold(scope)
+        kept = _locked(scope, memory)
+        if kept.text != before or kept.status == Memory.Status.TRASH:
+            raise InvalidInput(_("It was changed meanwhile. Look at it again."))
+        _refuse_second(scope, changed)
+        keep_version(kept, change="edited", at=now)
+        changed.updated_at = now
+        changed.save()
+        make_findable(scope, changed, entry)
+        settle_exchange(scope, _source_of_fact(changed), at=now)
+    return changed
+
+
+def _put(memory: Memory, *, text: str, first_person: str) -> None:
+    memory.text, memory.first_person = text, first_person
+    if memory.status in {Memory.Status.CURRENT, Memory.Status.WAITING}:
+        memory.because = reason_to_wait(text)
+        memory.status = Memory.Status.WAITING if memory.because else Memory.Status.CURRENT
+    memory.trusted = True  # The person stands for these words.
+    spell(memory)
+
+
+def _locked(scope: Scope, memory: UUID) -> Memory:
+    found = Memory.objects.within(scope).select_for_update().filter(pk=memory).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _refuse_second(scope: Scope, memory: Memory) -> None:
+    if memory.kind == Memory.Kind.EXCHANGE or memory.status != Memory.Status.CURRENT:
+        return
+    same = Memory.objects.within(scope).current().facts().filter(key=memory.key)
+    if same.exclude(pk=memory.pk).exists():
+        raise InvalidInput(_("This is remembered already."))
+
+
+def _source_of_fact(memory: Memory) -> UUID | None:
+    return None if memory.kind == Memory.Kind.EXCHANGE else memory.source
+
+
+def forget(scope: Scope, *, memory: UUID, restore: bool = False) -> Memory:
+    """Return the memory, now in the trash for 30 days; the exchange that it came from goes with it.
+
+    With `restore` (Undo of what was just learnt) the facts that it had superseded hold again.
+    Forgetting twice is the same as once. Raises NotFound. Call it outside a transaction.
+    """
+    now = timezone.now()
+    brought_back: list[Memory] = []
+    with entered(scope):
+        jobs.hold(scope)
+        kept = _locked(scope, memory)
+        if kept.status == Memory.Status.TRASH:
+            return kept
+        keep_version(kept, change="forgotten", at=now)
+        kept.status, kept.trashed_at, kept.updated_at = Memory.Status.TRASH, now, now
+        if kept.kind == Memory.Kind.EXCHANGE:
+            kept.because = ""
+        kept.save()
+        provider().forget(scope, memories=[kept.pk])
+        settle_exchange(scope, _source_of_fact(kept), at=now)
+        empty_later(scope)
+        if restore:
+            brought_back = _hold_again(scope, superseded_by=kept)
+    make_findable_again(scope, brought_back)
+    return kept
+
+
+def _hold_again(scope: Scope, *, superseded_by: Memory) -> list[Memory]:
+    """Make current again what this memory took the place of, unless the same claim is there."""
+    again = []
+    for old in Memory.objects.within(scope).filter(
+        superseded_by=superseded_by, status=Memory.Status.PAST
+    ):
+        same = Memory.objects.within(scope).current().facts().filter(key=old.key)
+        if same.exists():
+            continue
+        MemoryVersion.objects.within(scope).filter(memory=old, change="superseded").delete()
+        old.status, old.valid_until, old.because = Memory.Status.CURRENT, None, ""
+        old.updated_at = timezone.now()
+        old.save()
+        again += [old, *_settled(scope, old.source)]
+    return again
+
+
+def _settled(scope: Scope, source: UUID | None) -> list[Memory]:
+    """Settle the exchange of this source; return it if it is current and needs its keys."""
+    settle_exchange(scope, source, at=timezone.now())
+    if source is None:
+        return []
+    exchanges = Memory.objects.within(scope).current().filter(source=source)
+    return list(exchanges.filter(kind=Memory.Kind.EXCHANGE))
+
+
+def undo(scope: Scope, *, memory: UUID) -> Memory:
+    """Return the memory as it was before it was last forgotten or edited.
+
+    The exchange that it came from comes back with it, unless another of its facts keeps it out.
+    Raises NotFound, or InvalidInput when there is nothing to undo or the claim was made anew.
+    Call it outside a transaction.
+    """
+    with entered(scope):
+        jobs.hold(scope)
+        kept = _locked(scope, memory)
+        versions = MemoryVersion.objects.within(scope).filter(memory=kept, change__in=UNDOABLE)
+        last = versions.order_by("-pk").first()
+        if last is None:
+            raise InvalidInput(_("There is nothing to undo."))
+        kept.text, kept.first_person, kept.status = last.text, last.first_person, last.status
+        if kept.status != Memory.Status.TRASH:
+            kept.trashed_at = None
+        if kept.kind == Memory.Kind.EXCHANGE and kept.status == Memory.Status.PAST:
+            kept.status = Memory.Status.CURRENT  # Its facts say below whether it may be.
+        spell(kept)
+        _refuse_second(scope, kept)
+        kept.updated_at = timezone.now()
+        kept.save()
+        last.delete()
+        changed = [kept, *_settled(scope, kept.source)]
+        if kept.status == Memory.Status.CURRENT:
+            _take_its_place_again(scope, kept)
+        kept.refresh_from_db()
+    make_findable_again(scope, changed)
+    return kept
+
+
+def _take_its_place_again(scope: Scope, memory: Memory) -> None:
+    """Retire once more what held again while this memory was in the trash."""
+    for old in Memory.objects.within(scope).current().filter(superseded_by=memory):
+        now = timezone.now()
+        keep_version(old, change="superseded", at=now)
+        Memory.objects.within(scope).filter(pk=old.pk).update(
+            status=Memory.Status.PAST, valid_until=now, because=SUPERSEDED, updated_at=now
+        )
+        provider().forget(scope, memories=[old.pk])
+        settle_exchange(scope, old.source, at=now)
+
+
+def accept(scope: Scope, *, memory: UUID) -> Memory:
+    """Return a memory that waited for review, now held true; the same claim is confirmed instead.
+
+    Raises NotFound, or InvalidInput when it does not wait. Call it outside a transaction.
+    """
+    with entered(scope):
+        jobs.hold(scope)
+        kept = _locked(scope, memory)
+        if kept.status != Memory.Status.WAITING:
+            raise InvalidInput(_("It does not wait for you."))
+        same = Memory.objects.within(scope).current().facts().filter(key=kept.key)
+        if kept.kind != Memory.Kind.EXCHANGE and same.exists():
+            same.update(seen_count=F("seen_count") + 1, updated_at=timezone.now())
+            kept.delete()
+            return same.get()
+        kept.status, kept.because, kept.trusted = Memory.Status.CURRENT, "", True
+        kept.updated_at = timezone.now()
+        kept.save()
+    make_findable_again(scope, [kept])
+    return kept
+
+
+def make_findable_again(scope: Scope, memories: list[Memory]) -> None:
+    """Embed memories that came back and tell the provider, unless they changed meanwhile."""
+    entries = [(memory, embedded_or_later(memory)) for memory in memories if findable(memory)]
+    if not entries:
+        return
+    with entered(scope):
+        jobs.hold(scope)
+        for memory, entry in entries:
+            now = Memory.objects.within(scope).filter(pk=memory.pk).first()
+            if now and findable(now) and now.text == memory.text:
+                make_findable(scope, now, entry)
+
+
+def versions_of(scope: Scope, memory: UUID) -> list[MemoryVersion]:
+    """Return what the memory was before, newest first; NotFound as `one`."""
+    found = one(scope, memory)
+    with entered(scope):
+        return list(MemoryVersion.objects.within(scope).filter(memory=found).order_by("-pk"))

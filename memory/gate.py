@@ -1,0 +1,284 @@
+"""What an extractor claims is believed only if the person's own words bear it out. Pure functions.
+
+Each rule gives the code of the reason for which a claim is refused. The rules are strict: a fact
+that is refused is still found in its exchange, while a wrong one misleads.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memory.folding import folded, words
+from memory.stop_words import STOP_WORDS
+
+FACT_CHARS = 300
+_FEWEST_CHARS = 3
+_SHARED_PART = 0.5
+
+_THOUGHTS = re.compile(r"</?think|</?reasoning|</?analysis|<\||\bas an ai\b|chain of thought", re.I)
+_WRAPPING = re.compile(r"```|^\s*[{\[]|[{}]|\"\s*:\s*\"|https?://\S{80,}")
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*|\n")
+_ASKING = re.compile(r"[?？؟]\s*[\"'”’)]*\s*$")
+_ASKS_WITHOUT_MARK = re.compile(
+    r"^(?:(?:what|who|whom|whose|where|when|why|which|how)(?:'s| (?:is|are|was|were|do|does|did|can"
+    r"|could|will|would|should|has|have|much|many|long|far))\b"
+    r"|(?:is|are|am|was|were|do|does|did|can|could|will|would|should|have|has) "
+    r"(?:i|you|we|they|he|she|it|there|the|my|your)\b"
+    r"|(?:wer|was|wo|wann|warum|wie|welche[rsmn]?) (?:ist|sind|war|kann|soll|hat|haben|viele?)\b)"
+)
+_QUOTATION = re.compile(
+    r'"[^"\n]{2,400}"|“[^”\n]{2,400}”|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」'
+    r"|(?<!\w)'[^'\n]{2,400}'(?!\w)|‘[^’\n]{2,400}’(?!\w)"
+)
+_CLAUSES = re.compile(
+    r"[,;:.!?()–—\n。、，！？]|\b(?:but|however|although|aber|sondern|mais|pero|mas|ma|maar)\b"
+)
+_SUPPOSING = re.compile(
+    r"^\s*(?:if|imagine|suppose|supposing|what if|let's say|wenn|falls|angenommen|si|se|als)\b"
+)
+
+_USER = (
+    r"(?:(?:the|der|die|le|la|el|il|lo|o|a|de|l') ?)?(?:user|nutzer|nutzerin|benutzer|benutzerin"
+    r"|utilisateur|utilisatrice|usuario|usuaria|utente|utilizador|utilizadora|gebruiker|person)"
+)
+_ABOUT_USER = re.compile(rf"^{_USER}\b(?!'s|’s)|^ユーザー|^用户|^使用者")
+_BEGINS_WITH_USER = re.compile(rf"^{_USER}(?:'s|’s)?\s|^(?:ユーザー|用户|使用者)[はのが的]?")
+_NO_LONGER = re.compile(
+    r"\b(?:no longer|not any ?more|any ?more|any longer|used to|formerly|nicht mehr|fruher"
+    r"|ne \w+ plus|ya no|non piu|nao mais|niet meer)\b|不再|もう"
+)
+_NOT = re.compile(
+    r"\b(?:not|never|no|none|cannot|can't|nor|without|nicht|nie|niemals|kein|keine|keinen|keiner|ohne"
+    r"|pas|jamais|sans|nunca|jamas|sin|non|mai|senza|nao|sem|niet|nooit|geen|zonder)\b|n't\b|不|没|ない"
+)
+_AVERSE = re.compile(
+    r"\b(?:dislik\w*|hat(?:es?|ed|ing)|avoid\w*|stop(?:s|ped)?|quit\w*|refus\w*|unable|allerg\w*"
+    r"|intoleran\w*|left|former\w*|lacks?|abstain\w*|detest\w*|loath\w*|despis\w*|free|gave up"
+    r"|hasst?|meidet?|mag kein\w*|deteste\w*|evite\w*|odia\w*|evita\w*)\b"
+)
+_I = re.compile(
+    r"\b(?:i|i'm|i've|i'd|i'll|im|ive|me|myself|we|we're|we've|us|ich|mir|mich|wir|uns|je|j'\w+|moi"
+    r"|nous|yo|nosotros|io|noi|eu|nos|ik|wij|we)\b|我|私|僕|俺"
+)
+_MY = re.compile(
+    r"\b(?:my|our|mein|meine|meiner|meinem|meinen|unser|unsere|mon|ma|mes|notre|nos|mi|mis|nuestro"
+    r"|nuestra|mio|mia|nostro|nostra|meu|minha|meus|minhas|mijn|onze)\s+(?:\w+(?:est|er)?\s+)??(\w+)"
+)
+_THEY = re.compile(
+    r"\b(?:he|he's|she|she's|they|they're|er|sie|il|elle|ils|elles|el|ella|ellos|lui|lei|loro|ele"
+    r"|ela|eles|hij|zij)\b"
+)
+_NAMING = re.compile(
+    r"\b(?:my name(?: is|'s)|name's|call me|(?:i am|i'm) called|i go by|known as|ich hei(?:ss|ß)e"
+    r"|mein name|nenn(?:t|en sie)? mich|je m'appelle|mon nom|me llamo|mi nombre|mi chiamo"
+    r"|il mio nome|me chamo|chamo-me|meu nome|ik heet|mijn naam)\b|我叫|名前は"
+)
+_NAMED = re.compile(
+    rf"(?:{_USER}(?:'s|’s) (?:first |full |last )?name is|{_USER} (?:is called|is named|goes by"
+    rf"|heisst|s'appelle|se llama|si chiama|se chama|chama-se|heet)) (?P<name>[^.,;]+)"
+)
+_I_AM_NAME = re.compile(
+    r"\b(?:i'm|i am|im|this is|ich bin|je suis|soy|sono|sou|ik ben)\s+(?P<name>\w+(?: \w+)?)"
+)
+_AND = re.compile(r"\b(?:and|und|et|y|e|en)\b")
+_DATES = re.compile(
+    r"\d{4}-\d{2}(?:-\d{2})?|\b(?:19|20)\d{2}\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?[^\W\d_]{3,9} (?=\d{4})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A fact as an extractor gives it: in both persons, with the words that it rests on."""
+
+    text: str
+    first_person: str
+    quote: str
+    supersedes: str = ""
+
+
+def refusal(claim: Claimed, statement: str, *, templates: Iterable[str] = ()) -> str:
+    """Return the code of the reason why this claim is refused; empty when the words bear it out.
+
+    `statement` is everything the person said in the message; `templates` are the prompt's own
+    examples, which a weak model repeats as facts.
+    """
+    return _shape(claim, templates) or _ground(claim, statement)
+
+
+def _shape(claim: Claimed, templates: Iterable[str]) -> str:
+    text = claim.text
+    if len(text) < _FEWEST_CHARS or not any(character.isalpha() for character in text):
+        return "empty"
+    if len(text) > FACT_CHARS or len(claim.first_person) > FACT_CHARS:
+        return "too_long"
+    if "\n" in text.strip() or len(re.findall(r"[.!?。]\s+\S", text)) > 1:
+        return "not_one_sentence"
+    if _THOUGHTS.search(text) or _THOUGHTS.search(claim.quote):
+        return "reasoning"
+    if _WRAPPING.search(text):
+        return "not_plain_text"
+    if words(text) in [words(template) for template in templates]:
+        return "template"
+    if _ASKING.search(text):
+        return "question"
+    return ""
+
+
+def _ground(claim: Claimed, statement: str) -> str:
+    own = own_words(statement)
+    quote = " ".join(words(claim.quote))
+    if not quote or quote not in " ".join(words(own)):
+        elsewhere = quote and quote in " ".join(words(statement))
+        return "quoted_speech" if elsewhere else "quote_not_said"
+    sentence = _sentence_of(quote, own)
+    if _asks(sentence):
+        return "question"
+    content = _content(claim.text)
+    if not content:
+        return "says_nothing"
+    said = words(own)
+    borne = [word for word in content if any(_alike(word, other) for other in said)]
+    if len(borne) < len(content) * _SHARED_PART:
+        return "not_supported"
+    if _other_numbers(claim.text, own):
+        return "other_number"
+    return _subject(claim, sentence) or _name(claim, sentence) or _polarity(claim, sentence, borne)
+
+
+def _other_numbers(text: str, own: str) -> bool:
+    """Tell whether the fact has a number that the person did not say, while they said others."""
+    said = set(re.findall(r"\d+", own))
+    given = set(re.findall(r"\d+", _DATES.sub(" ", text)))
+    return bool(said) and not given <= said
+
+
+def own_words(statement: str) -> str:
+    """Return the statement without quoted lines, code, and speech in quotation marks."""
+    text = re.sub(r"```.*?(?:```|\Z)", "\n", statement, flags=re.S)
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith(">")]
+    return _QUOTATION.sub(_unless_a_word, "\n".join(lines))
+
+
+def _unless_a_word(found: "re.Match[str]") -> str:
+    """Keep a name or a title in quotation marks; leave out what somebody said."""
+    inner = found.group()[1:-1]
+    return inner if len(inner.split()) < 3 and inner.isascii() else " … "
+
+
+def _sentence_of(quote: str, own: str) -> str:
+    """Return the folded sentences in which the quote stands."""
+    sentences = [part for part in _SENTENCE.findall(own) if part.strip()]
+    for first in range(len(sentences)):
+        for last in range(first, min(first + 4, len(sentences))):
+            joined = " ".join(part.strip() for part in sentences[first : last + 1])
+            if quote in " ".join(words(joined)):
+                return folded(joined).replace("’", "'")
+    return folded(own).replace("’", "'")
+
+
+def _asks(sentence: str) -> bool:
+    return bool(_ASKING.search(sentence) or _ASKS_WITHOUT_MARK.match(sentence.strip()))
+
+
+def _content(text: str) -> list[str]:
+    without = _NO_LONGER.sub(" ", _BEGINS_WITH_USER.sub("", folded(text)))
+    return [word for word in words(without) if word not in STOP_WORDS and not word.isdecimal()] or [
+        word for word in words(without) if word not in STOP_WORDS
+    ]
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether two words are forms of one: allergic and allergy, love and loves."""
+    if one == other:
+        return True
+    if not one.isascii() and len(one) > 1 and (one in other or other in one):
+        return True  # scripts that write no spaces
+    shortest = min(len(one), len(other))
+    if shortest < 3:
+        return False
+    needed = max(3, round(0.6 * max(len(one), len(other))))
+    return one[:needed] == other[:needed] or (shortest == 3 and one[:3] == other[:3])
+
+
+def _subject(claim: Claimed, sentence: str) -> str:
+    """A fact about the person rests on what they say about themselves, not about a friend."""
+    fact = folded(claim.text)
+    if not _ABOUT_USER.match(fact):
+        return ""
+    content = _content(claim.text)
+    places = [
+        found.start()
+        for found in re.finditer(r"[^\W_]+", sentence)
+        if any(_alike(word, found.group()) for word in content)
+    ]
+    place = min(places, default=len(sentence))
+    before = sentence[:place]
+    markers = [(found.start(), "i", "") for found in _I.finditer(before)]
+    markers += [(found.start(), "my", found[1]) for found in _MY.finditer(sentence[: place + 40])]
+    markers += [(found.start(), "they", "") for found in _THEY.finditer(before)]
+    markers = [marker for marker in markers if marker[0] <= place]
+    if markers:
+        _at, sort, thing = max(markers)
+        if sort == "i":
+            return ""
+        if sort == "my" and (
+            _alike_any(thing, words(fact)) or thing in {"name", "nom", "nombre", "nome", "naam"}
+        ):
+            return ""
+        return "other_subject"
+    # No subject at all: "Vegetarian, by the way", or a language that leaves "I" out.
+    skipped = [word for word in words(before) if word not in STOP_WORDS]
+    return "other_subject" if skipped and not _I.search(sentence) else ""
+
+
+def _alike_any(word: str, others: Iterable[str]) -> bool:
+    return any(_alike(word, other) for other in others)
+
+
+def _name(claim: Claimed, sentence: str) -> str:
+    """A name is given in so many words: "I'm going to Lisbon" names nobody."""
+    named = _NAMED.search(folded(claim.text))
+    if named is None or _NAMING.search(sentence):
+        return ""
+    first = words(named["name"])[:1]
+    for found in _I_AM_NAME.finditer(sentence):
+        given = words(found["name"])
+        capital = re.search(rf"\b{re.escape(claim.quote.strip()[:1])}", claim.quote)
+        if given[:1] == first and capital and first and first[0].title() in claim.quote:
+            return ""
+    return "no_name_given"
+
+
+def _polarity(claim: Claimed, sentence: str, borne: list[str]) -> str:
+    """A "not" in what was said is a "not" in the fact, and the other way round."""
+    clauses = [clause for clause in _CLAUSES.split(sentence) if clause]
+    telling = [
+        clause
+        for clause in clauses
+        if any(_alike(word, other) for word in borne for other in words(clause))
+    ] or clauses
+    if all(_SUPPOSING.match(clause) for clause in telling):
+        return "only_supposed"
+    denied = [_denies(clause, borne) for clause in telling]
+    fact = _NO_LONGER.sub(" ", folded(claim.text).replace("’", "'"))
+    said = " ; ".join(telling)
+    fact_denies = bool(_NOT.search(fact))
+    fact_averse = (
+        fact_denies or bool(_AVERSE.search(fact)) or bool(_NO_LONGER.search(folded(claim.text)))
+    )
+    if all(denied) and not fact_averse:
+        return "denied"
+    if fact_denies and not (_NOT.search(said) or _AVERSE.search(said) or _NO_LONGER.search(said)):
+        return "not_denied"
+    return ""
+
+
+def _denies(clause: str, borne: list[str]) -> bool:
+    """Tell whether a clause denies what bears a fact: a "not" reaches over "and" only forwards."""
+    denied = False
+    for part in _AND.split(clause):
+        denied = denied or bool(_NOT.search(part))
+        if not denied and any(_alike(word, other) for word in borne for other in words(part)):
+            return False
+    return denied

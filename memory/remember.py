@@ -1,0 +1,169 @@
+"""Remember: an exchange after its reply, word for word; a note that a person adds by hand."""
+
+from uuid import UUID
+
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.errors import ProviderError
+from accounts.scope import Scope, entered
+from accounts.text import required_text
+from memory import jobs
+from memory.exchange import Exchange, read_exchange
+from memory.extract import extract
+from memory.jobs import Claim, Overtaken
+from memory.keys import entries_of, findable, spell
+from memory.models import MEMORY_CHARS, Job, Memory, MemorySettings
+from memory.providers.base import Entry, provider
+from memory.suspicion import reason_to_wait
+from memory.tombstones import barred
+
+
+def enqueue_exchange(scope: Scope, *, reply_id: UUID, session_key: UUID) -> UUID:
+    """Return the id of the job that will remember this exchange, in the caller's transaction.
+
+    The switch for auto-store counts as it stands now. Asked for again, after another try of the
+    reply, the job starts anew, and what it writes replaces the first.
+    """
+    return jobs.enqueue(scope, kind=Job.Kind.REMEMBER, source=reply_id, session_key=session_key)
+
+
+def remember_exchange(claimed: Claim) -> None:
+    """Keep an exchange word for word, then learn facts from the person's half of it.
+
+    Every write is once by constraint and re-checks the purge generation. Raises ProviderError when
+    the embedder or the model is away (what was done stays done), Overtaken when a purge has come.
+    """
+    exchange = read_exchange(claimed.scope, claimed.source)
+    if exchange is None:
+        jobs.finish(claimed, nothing="gone")
+        return
+    with entered(claimed.scope):
+        settings = MemorySettings.objects.within(claimed.scope).first()
+        never = barred(claimed.scope, exchange.question.id)
+    if never or (settings and settings.purged_at and exchange.question.at <= settings.purged_at):
+        jobs.finish(claimed, nothing="barred")
+        return
+    if claimed.result.get("auto_store", True) and not claimed.step:
+        claimed = _store(claimed, exchange)
+        jobs.renew(claimed)
+    jobs.finish(extract(claimed, exchange))
+
+
+def _store(claimed: Claim, exchange: Exchange) -> Claim:
+    memory = _as_memory(claimed.scope, exchange)
+    entry = entries_of([memory])[0] if findable(memory) else None
+    with jobs.writing(claimed) as scope:
+        if barred(scope, exchange.question.id):
+            raise Overtaken
+        kept = _write_once(scope, memory, entry)
+        return jobs.step_done(claimed, "stored", exchange=str(kept))
+
+
+def _as_memory(scope: Scope, exchange: Exchange) -> Memory:
+    because = reason_to_wait(exchange.question.text) or reason_to_wait(exchange.reply.text)
+    return spell(
+        Memory(
+            tenant_id=scope.tenant_id,
+            user_id=scope.user_id,
+            kind=Memory.Kind.EXCHANGE,
+            text=exchange.question.text,
+            answer=exchange.reply.text,
+            origin=Memory.Origin.OWN_WORDS,
+            status=Memory.Status.WAITING if because else Memory.Status.CURRENT,
+            because=because,
+            source=exchange.question.id,
+            session_key=exchange.session_key,
+            created_at=exchange.question.at,
+            valid_from=exchange.question.at,
+        )
+    )
+
+
+def _write_once(scope: Scope, memory: Memory, entry: Entry | None) -> UUID:
+    """Store the exchange, or its newer answer where the question is known; return the id."""
+    known = (
+        Memory.objects.within(scope).filter(source=memory.source, kind=Memory.Kind.EXCHANGE).first()
+    )
+    if known is None:
+        memory.save(force_insert=True)
+        if entry is not None:
+            provider().remember(scope, entry=entry)
+        return memory.pk
+    if known.answer == memory.answer or known.status == Memory.Status.TRASH:
+        return known.pk
+    changes = {"answer": memory.answer, "folded": memory.folded, "updated_at": timezone.now()}
+    if known.status == Memory.Status.CURRENT:
+        changes |= {"status": memory.status, "because": memory.because}
+        provider().forget(scope, memories=[known.pk])
+        if entry is not None:
+            provider().remember(scope, entry=_renamed(entry, known.pk))
+    Memory.objects.within(scope).filter(pk=known.pk).update(**changes)
+    return known.pk
+
+
+def _renamed(entry: Entry, memory: UUID) -> Entry:
+    return Entry(
+        memory=memory,
+        kind=entry.kind,
+        text=entry.text,
+        answer=entry.answer,
+        source=entry.source,
+        session_key=entry.session_key,
+        at=entry.at,
+        pinned=entry.pinned,
+        model=entry.model,
+        keys=entry.keys,
+    )
+
+
+def add(scope: Scope, *, text: str) -> Memory:
+    """Return the note that a person just added by hand, findable at once.
+
+    The same claim again is confirmed instead. What reads like an order to the assistant waits for
+    review. With the embedder away the note is kept and found by its words, by its meaning later.
+    Raises InvalidInput for a blank or too long text. Call it outside a transaction.
+    """
+    text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
+    because = reason_to_wait(text)
+    note = spell(
+        Memory(
+            tenant_id=scope.tenant_id,
+            user_id=scope.user_id,
+            kind=Memory.Kind.NOTE,
+            text=text,
+            origin=Memory.Origin.PROFILE,
+            status=Memory.Status.WAITING if because else Memory.Status.CURRENT,
+            because=because,
+        )
+    )
+    entry = embedded_or_later(note)
+    with entered(scope):
+        jobs.hold(scope)
+        same = Memory.objects.within(scope).current().facts().filter(key=note.key)
+        if same.update(seen_count=F("seen_count") + 1, updated_at=timezone.now()):
+            return same.get()
+        note.save(force_insert=True)
+        make_findable(scope, note, entry)
+    return note
+
+
+def embedded_or_later(memory: Memory) -> Entry | None:
+    """Return what the memory will be found by, or None when the embedder is away or need not."""
+    if not findable(memory):
+        return None
+    try:
+        return entries_of([memory])[0]
+    except ProviderError:
+        return None
+
+
+def make_findable(scope: Scope, memory: Memory, entry: Entry | None) -> None:
+    """Tell the provider of a memory; without keys yet, let a job make them. In the transaction."""
+    if not findable(memory):
+        provider().forget(scope, memories=[memory.pk])
+    elif entry is not None:
+        provider().remember(scope, entry=entry)
+    else:
+        provider().forget(scope, memories=[memory.pk])
+        jobs.enqueue(scope, kind=Job.Kind.EMBED)

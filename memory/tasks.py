@@ -1,0 +1,51 @@
+"""What the workers run: one job by its id, and the sweep that finds what was lost."""
+
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from celery import shared_task
+from celery.contrib.django.task import DjangoTask
+from celery.exceptions import SoftTimeLimitExceeded
+
+from accounts.errors import AppError, ProviderError, Unavailable
+from memory import jobs, reembed, trash
+from memory.jobs import Claim, Overtaken
+from memory.models import Job
+from memory.remember import remember_exchange
+
+logger = logging.getLogger(__name__)
+
+VERBS: dict[str, Callable[[Claim], None]] = {
+    Job.Kind.REMEMBER: remember_exchange,
+    Job.Kind.EMBED: reembed.embed_missing,
+    Job.Kind.TRASH: trash.empty,
+}
+
+
+@shared_task(base=DjangoTask, acks_late=True)
+def run_job(job_id: str) -> None:
+    """Do one unit of background work; a second runner finds nothing to claim."""
+    claimed = jobs.claim(UUID(job_id))
+    if claimed is None:
+        return
+    try:
+        VERBS[claimed.kind](claimed)
+    except Overtaken:
+        logger.info("job %s was overtaken", claimed.id)
+        return
+    except ProviderError as error:
+        jobs.release(claimed, error)
+    except SoftTimeLimitExceeded:
+        jobs.release(claimed, Unavailable("It took too long.", code="too_slow"))
+    except Exception:
+        logger.exception("job %s failed", claimed.id)
+        jobs.release(claimed, AppError())
+    jobs.tell(claimed)
+
+
+@shared_task(base=DjangoTask)
+def sweep() -> None:
+    """Hint again at what is due; see whether the embedder is another one."""
+    jobs.sweep()
+    reembed.notice_another_embedder()

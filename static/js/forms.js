@@ -1,0 +1,84 @@
+/* Forms: typed confirmation, questions before an act, Enter in a text area, Undo that runs out. */
+
+import { $, $$, plainEnter, post } from "./dom.js";
+import { ask } from "./menus.js";
+import { forgetAll } from "./store.js";
+import { toast } from "./toasts.js";
+
+const same = (typed, phrase) => typed.trim().toLowerCase() === phrase.trim().toLowerCase();
+
+export function beginForms() {
+  for (const form of $$("form[data-confirm]")) {
+    const input = $("[data-phrase]", form);
+    const button = $(".final", form);
+    const check = () => (button.disabled = !same(input.value, input.dataset.phrase));
+    input.addEventListener("input", check);
+    check();
+  }
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (form.matches("[data-logout], [data-forget-drafts]")) forgetAll();
+    if (form.matches("[data-ask]") && !form.dataset.agreed) {
+      event.preventDefault();
+      if (!(await ask(form.dataset.ask))) return;
+      form.dataset.agreed = "yes";
+      form.requestSubmit(event.submitter);
+    }
+    if (form.matches("[data-forget]")) {
+      event.preventDefault();
+      forget(form);
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.target.matches?.("[data-enter-sends]") && plainEnter(event)) {
+      event.preventDefault();
+      if (event.target.value.trim()) event.target.form.requestSubmit();
+    }
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-fill]");
+    if (!button) return;
+    const input = $(button.dataset.fill);
+    input.value = button.dataset.value;
+    input.focus();
+  });
+  for (const input of $$('input[name="time_zone"]')) {
+    if (!input.value || (input.type === "hidden" && input.value === "UTC")) {
+      input.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+    }
+  }
+  letUndoRunOut(document);
+  document.addEventListener("recollect:drawn", ({ detail }) => letUndoRunOut(detail));
+  document.addEventListener("htmx:afterSettle", ({ detail }) => letUndoRunOut(detail.elt?.parentNode ?? document));
+}
+
+/** Forget a memory away from its list: it goes at once, and Undo stands for 30 seconds. */
+async function forget(form) {
+  const element = $(form.dataset.forget);
+  const place = document.createComment("");
+  try {
+    await post(form.getAttribute("action"));
+  } catch (error) {
+    return toast(error.message, { bad: true });
+  }
+  element.replaceWith(place);
+  toast("Forgotten.", {
+    undo: async () => {
+      try {
+        await post(form.dataset.undo);
+        place.replaceWith(element);
+      } catch (error) {
+        toast(error.message, { bad: true });
+      }
+    },
+  });
+}
+
+/** "Undo" is what it is called for 30 seconds; after that the same act is "Forget". */
+function letUndoRunOut(root) {
+  for (const button of root.querySelectorAll?.("[data-undo-for]") ?? []) {
+    const seconds = Number(button.dataset.undoFor);
+    button.removeAttribute("data-undo-for");
+    setTimeout(() => (button.textContent = "Forget"), seconds * 1_000);
+  }
+}

@@ -1,0 +1,23 @@
+/* htmx: our token with each request, and errors as sentences. */
+
+import { csrfToken } from "./dom.js";
+import { toast } from "./toasts.js";
+
+export function beginHtmx() {
+  document.addEventListener("htmx:configRequest", ({ detail }) => {
+    if (detail.verb !== "get") detail.headers["X-CSRFToken"] = csrfToken();
+  });
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    /* An error that says where it belongs (HX-Retarget) is drawn there; a whole page is not. */
+    if (detail.xhr.status >= 400 && detail.xhr.getResponseHeader("HX-Retarget")) detail.shouldSwap = true;
+  });
+  document.addEventListener("htmx:responseError", ({ detail }) => {
+    const { xhr } = detail;
+    if (xhr.getResponseHeader("HX-Retarget")) return;
+    if (xhr.status === 401 || xhr.status === 403) toast("You are logged out, or may not do this. Load the page again.", { bad: true });
+    else if (xhr.status === 404) toast("It is not there any more.", { bad: true });
+    else toast("That did not work. Try again in a moment.", { bad: true });
+  });
+  document.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Try again in a moment.", { bad: true }));
+  document.addEventListener("htmx:timeout", () => toast("The server did not answer in time. Try again.", { bad: true }));
+}

@@ -1,0 +1,67 @@
+from http import HTTPStatus
+
+import pytest
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http import Http404
+from django.test import Client, RequestFactory
+
+from chatapp.errors import bad_request, csrf_failure, forbidden, not_found, server_error
+from tests.chatapp.conftest import Person
+
+WAYS = [
+    (bad_request, [BadRequest("secret")], HTTPStatus.BAD_REQUEST),
+    (forbidden, [PermissionDenied("secret")], HTTPStatus.FORBIDDEN),
+    (not_found, [Http404("secret")], HTTPStatus.NOT_FOUND),
+    (server_error, [], HTTPStatus.INTERNAL_SERVER_ERROR),
+    (csrf_failure, [], HTTPStatus.FORBIDDEN),
+]
+
+
+@pytest.mark.parametrize(("view", "more", "status"), WAYS, ids=lambda part: str(part))
+@pytest.mark.parametrize(
+    ("asking", "kind"),
+    [({}, "text/html"), ({"Accept": "application/json"}, "application/json")],
+)
+def test_an_error_has_a_page_and_an_answer_for_programs(
+    view: object, more: list[object], status: int, asking: dict[str, str], kind: str
+) -> None:
+    request = RequestFactory().get("/nowhere/", headers=asking)
+    response = view(request, *more)  # type: ignore[operator]
+    assert response.status_code == status
+    assert response["Content-Type"].startswith(kind)
+    assert "secret" not in response.content.decode()
+
+
+def test_a_script_of_ours_gets_a_fragment_for_its_notices() -> None:
+    request = RequestFactory().get("/nowhere/", headers={"HX-Request": "true"})
+    response = not_found(request, Http404())
+    assert response["HX-Retarget"] == "#notices"
+    assert "<html" not in response.content.decode()
+
+
+@pytest.mark.parametrize("address", ["/nowhere/", "/t/none/", "/operator/", "/t/a b/"])
+def test_what_is_not_there_and_what_is_not_ones_own_look_alike(mara: Person, address: str) -> None:
+    response = mara.client.get(address)
+    assert response.status_code == HTTPStatus.NOT_FOUND
+    assert "Nothing is here" in response.content.decode()
+    assert response["Cache-Control"] == "no-store"
+
+
+def test_a_host_that_is_not_ours_is_refused(client: Client, db: None) -> None:
+    response = client.get("/login/", headers={"Host": "evil.example"})
+    assert response.status_code == HTTPStatus.BAD_REQUEST
+    assert "evil" not in response.content.decode()
+
+
+def test_a_mistake_of_ours_is_a_page_that_needs_nothing(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr("accounts.views.LoginForm", fail)
+    client.raise_request_exception = False
+    response = client.get("/login/")
+    assert response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
+    assert "Something went wrong" in response.content.decode()
+    assert "secret" not in response.content.decode()

@@ -1,0 +1,177 @@
+"""The admin's pages: counts without text, a purge that says exactly what it did, the audit."""
+
+from http import HTTPStatus
+
+import pytest
+from django.urls import reverse
+
+from accounts.join import change_role, join, leave, new_tenant
+from accounts.models import AuditEntry, Membership, Tenant
+from accounts.scope import Scope, entered, entered_tenant
+from chatapp.models import ChatSession, Message
+from memory import remember
+from memory.models import Memory
+from tests.chatapp.conftest import Person, new_chat, said
+
+SECRETS = ("vegetarian", "aisle seat", "night shifts")
+
+
+@pytest.fixture
+def ada(bob: Person) -> Person:
+    """Bob, as the tenant's admin."""
+    change_role(bob.scope, role=Membership.Role.ADMIN, actor=bob.user)
+    bob.client.force_login(bob.user)
+    return bob
+
+
+@pytest.fixture
+def known(mara: Person) -> Person:
+    """Mara, with three memories and a chat."""
+    for secret in SECRETS:
+        remember.add(mara.scope, text=f"I have {secret} in mind.")
+    said(mara, new_chat(mara, "Trip to Lisbon"), ("Hello", "Hello Mara"))
+    return mara
+
+
+def purge_url(who: Person) -> str:
+    return reverse("purge", args=[who.tenant.slug, who.user.pk])
+
+
+def memories(scope: Scope) -> int:
+    with entered(scope):
+        return Memory.objects.within(scope).count()
+
+
+def audit(tenant: Tenant) -> list[AuditEntry]:
+    with entered_tenant(tenant.pk):
+        return list(AuditEntry.objects.filter(tenant=tenant).order_by("pk"))
+
+
+def test_an_admin_sees_who_is_there_and_how_much_and_not_a_word_of_it(
+    ada: Person, known: Person
+) -> None:
+    page = ada.client.get(reverse("people", args=[ada.tenant.slug]))
+    assert page.status_code == HTTPStatus.OK
+    rows = {row["user"].name: row for row in page.context["people"]}
+    assert (rows["Mara"]["memories"], rows["Mara"]["sessions"]) == (3, 1)
+    assert (rows["Bob"]["memories"], rows["Bob"]["sessions"]) == (0, 0)
+    shown = page.content.decode()
+    assert not [secret for secret in (*SECRETS, "Trip to Lisbon") if secret in shown]
+    assert audit(ada.tenant)[-1].action == "people.listed"
+
+
+def test_a_search_finds_people_by_name_or_address(ada: Person, known: Person) -> None:
+    url = reverse("people", args=[ada.tenant.slug])
+    for query, names in (("mar", ["Mara"]), ("BOB@", ["Bob"]), ("%", [])):
+        found = ada.client.get(url, {"q": query}).context["people"]
+        assert [row["user"].name for row in found] == names
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "9" * 30, "1;drop"])
+def test_a_cursor_that_is_none_is_refused_in_words(ada: Person, cursor: str) -> None:
+    answer = ada.client.get(reverse("people", args=[ada.tenant.slug]), {"after": cursor})
+    assert answer.status_code == HTTPStatus.BAD_REQUEST
+
+
+def test_the_pages_do_not_exist_for_members_and_strangers(
+    mara: Person, eve: Person, ada: Person
+) -> None:
+    for name, args in (("people", []), ("audit", []), ("purge", [mara.user.pk])):
+        url = reverse(name, args=[mara.tenant.slug, *args])
+        unknown = eve.client.get(reverse(name, args=["no-such-tenant", *args]))
+        for stranger in (mara, eve):
+            answer = stranger.client.get(url)
+            assert answer.status_code == unknown.status_code == HTTPStatus.NOT_FOUND
+        assert ada.client.get(url).status_code == HTTPStatus.OK
+
+
+def test_an_admin_of_one_tenant_can_purge_nobody_of_another(ada: Person, eve: Person) -> None:
+    remember.add(eve.scope, text="I am in Beta.")
+    url = reverse("purge", args=[ada.tenant.slug, eve.user.pk])
+    sent = {"what": "memories", "confirm": eve.user.email, "reason": "curious"}
+    assert ada.client.get(url).status_code == HTTPStatus.NOT_FOUND
+    assert ada.client.post(url, sent).status_code == HTTPStatus.NOT_FOUND
+    assert memories(eve.scope) == 1
+
+
+def test_a_purge_does_what_its_preview_said_once_and_is_written_down(
+    ada: Person, known: Person
+) -> None:
+    twin = Scope(another_tenant(known).pk, known.user.pk)
+    remember.add(twin, text="Kept in the other tenant.")
+    remember.add(ada.scope, text="Kept by the admin.")
+    url = purge_url(known)
+    first = ada.client.get(url).context["choices"][0]
+    assert (first["value"], first["total"]) == ("memories", 3)
+
+    sent = {"what": "memories", "confirm": known.user.email, "reason": "She asked for it."}
+    receipts = []
+    for _once_and_again in range(2):
+        done = ada.client.post(url, sent)
+        assert done.status_code == HTTPStatus.OK
+        counts = {row["label"]: row["count"] for row in done.context["receipt"]}
+        receipts.append(counts["memories"])
+    assert receipts == [3, 0]
+    assert (memories(known.scope), memories(twin), memories(ada.scope)) == (0, 1, 1)
+
+    entries = [entry for entry in audit(ada.tenant) if entry.action == "memories.purged"]
+    assert [entry.counts["memories"] for entry in entries] == [3, 0]
+    assert {(entry.actor_id, entry.subject_id) for entry in entries} == {
+        (ada.user.pk, known.user.pk)
+    }
+    assert {entry.reason for entry in entries} == {"She asked for it."}
+    written = str([vars(entry) for entry in entries])
+    assert not [secret for secret in SECRETS if secret in written]
+
+
+def another_tenant(who: Person) -> Tenant:
+    """Return another tenant that the same person belongs to."""
+    tenant = new_tenant(name="Twin")
+    join(tenant, who.user)
+    return tenant
+
+
+def test_everything_is_sessions_and_messages_too(ada: Person, known: Person) -> None:
+    sent = {"what": "everything", "confirm": known.user.email.upper(), "reason": "She left."}
+    done = ada.client.post(purge_url(known), sent)
+    counts = {row["label"]: row["count"] for row in done.context["receipt"]}
+    assert (counts["memories"], counts["sessions"], counts["messages"]) == (3, 1, 2)
+    with entered(known.scope):
+        assert not ChatSession.objects.within(known.scope).exists()
+        assert not Message.objects.within(known.scope).exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"confirm": "mara"}, {"confirm": ""}, {"reason": "   "}, {"what": "all"}],
+    ids=["another word", "nothing typed", "no reason", "no such choice"],
+)
+def test_without_confirmation_and_reason_nothing_is_erased(
+    ada: Person, known: Person, wrong: dict[str, str]
+) -> None:
+    sent = {"what": "memories", "confirm": known.user.email, "reason": "Because."} | wrong
+    refused = ada.client.post(purge_url(known), sent)
+    assert refused.status_code == HTTPStatus.BAD_REQUEST
+    assert "Nothing was erased." in refused.content.decode()
+    assert memories(known.scope) == 3
+    assert "memories.purged" not in [entry.action for entry in audit(ada.tenant)]
+
+
+def test_what_somebody_left_behind_can_still_be_purged(ada: Person, known: Person) -> None:
+    leave(known.scope, actor=ada.user)
+    page = ada.client.get(reverse("people", args=[ada.tenant.slug]))
+    rows = {row["user"].name: row for row in page.context["people"]}
+    assert (rows["Mara"]["membership"], rows["Mara"]["memories"]) == (None, 3)
+    sent = {"what": "everything", "confirm": known.user.email, "reason": "She left."}
+    assert ada.client.post(purge_url(known), sent).status_code == HTTPStatus.OK
+    assert memories(known.scope) == 0
+
+
+def test_the_audit_is_read_newest_first_and_only_of_ones_own_tenant(
+    ada: Person, eve: Person
+) -> None:
+    ada.client.get(reverse("people", args=[ada.tenant.slug]))
+    page = ada.client.get(reverse("audit", args=[ada.tenant.slug]))
+    actions = [entry.action for entry in page.context["entries"]]
+    assert actions[0] == "people.listed"
+    assert {entry.tenant_id for entry in page.context["entries"]} == {ada.tenant.pk}

@@ -1,0 +1,241 @@
+"""What comes to the prompt, and what never does."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from accounts.scope import Scope, entered
+from memory import embedder
+from memory.models import Memory, MemorySettings, Recalled, Usage
+from memory.recall import Recall, counts_for_replies, read_for_reply, recall, record
+from tests.memory.conftest import keep
+
+pytestmark = pytest.mark.django_db
+
+
+def ask(scope: Scope, question: str, **given: object) -> Recall:
+    vector = embedder.embed([question])[0].tolist()
+    return recall(scope, question=question, vector=vector, **given)  # type: ignore[arg-type]
+
+
+def texts(recalled: Recall) -> list[str]:
+    return [memory.text for memory in recalled.memories]
+
+
+def set_up(scope: Scope, **fields: object) -> None:
+    with entered(scope):
+        MemorySettings.objects.within(scope).update_or_create(
+            tenant_id=scope.tenant_id, user_id=scope.user_id, defaults=fields
+        )
+
+
+def test_a_fact_is_found_by_other_words(mara: Scope) -> None:
+    keep(mara, "The user is vegetarian.", first_person="I am vegetarian.")
+    keep(mara, "The user owns a boat.", first_person="I own a boat.")
+    for question in ("Am I vegetarian?", "Which diet do I follow?"):
+        assert texts(ask(mara, question))[0] == "The user is vegetarian."
+
+
+def test_nothing_of_anybody_else_is_found(mara: Scope, bob: Scope) -> None:
+    keep(mara, "The user is vegetarian.")
+    assert texts(ask(bob, "Am I vegetarian?")) == []
+    assert texts(ask(Scope(bob.tenant_id, mara.user_id), "Am I vegetarian?")) == []
+
+
+def test_scores_are_honest(mara: Scope) -> None:
+    keep(mara, "The user is vegetarian.", first_person="I am vegetarian.")
+    keep(mara, "The user's car is red.", first_person="My car is red.")
+    keep(mara, "Can you plan a hike for Sunday?", kind="exchange", answer="Gladly: the coast path.")
+    exact = ask(mara, "I am vegetarian.").memories
+    assert exact[0].score >= 0.8
+    assert exact[1].score < exact[0].score
+    assert ask(mara, "The user is vegetarian.").memories[0].score >= 0.8
+    own = ask(mara, "Can you plan a hike for Sunday?").memories[0]
+    assert own.text == "Can you plan a hike for Sunday?"
+    assert own.score >= 0.8
+    related, *_, unrelated = ask(mara, "What could I eat without meat?").memories
+    assert related.text == "The user is vegetarian."
+    assert related.score > unrelated.score
+    assert all(0 <= memory.score <= 1 for memory in exact)
+    assert related.score > 0
+
+
+def test_top_k_binds_and_the_nearest_come_first(mara: Scope) -> None:
+    set_up(mara, top_k=3)
+    for number in range(10):
+        keep(mara, f"The user likes tea of sort {number}.")
+    found = ask(mara, "Which tea do I like?").memories
+    assert len(found) == 3
+    assert [memory.score for memory in found] == sorted(
+        (memory.score for memory in found), reverse=True
+    )
+
+
+def test_a_min_score_leaves_out_what_has_nothing_to_do_with_it(mara: Scope) -> None:
+    set_up(mara, min_score=0.3)
+    for text in (
+        "The user's car is red.",
+        "The user's printer is broken.",
+        "The user was born in May.",
+        "The user owns three bicycles.",
+        "The user speaks Latin.",
+    ):
+        keep(mara, text)
+    assert ask(mara, "How do I bake sourdough bread?").memories == []
+
+
+def test_pinned_memories_come_first_and_always(mara: Scope) -> None:
+    set_up(mara, min_score=0.3, top_k=2)
+    keep(mara, "The user is allergic to nuts.", pinned=True)
+    keep(mara, "The user bakes sourdough bread.")
+    keep(mara, "The user bakes rye bread.")
+    found = ask(mara, "How do I bake bread?")
+    assert texts(found)[0] == "The user is allergic to nuts."
+    assert len(found.memories) == 2
+
+
+def test_what_the_window_shows_is_not_told_again(mara: Scope) -> None:
+    source = uuid4()
+    keep(mara, "The user is vegetarian.", source=source)
+    keep(mara, "I'm vegetarian, by the way.", kind="exchange", source=source, answer="Noted.")
+    keep(mara, "The user eats no fish.", source=uuid4())
+    assert texts(ask(mara, "Am I vegetarian?", exclude_sources=[source])) == [
+        "The user eats no fish."
+    ]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"status": "past"},
+        {"status": "waiting"},
+        {"status": "trash"},
+        {"trusted": False, "origin": "document"},
+    ],
+)
+def test_only_what_is_current_and_trusted_is_recalled(mara: Scope, state: dict[str, str]) -> None:
+    keep(mara, "The user is vegetarian.", **state)
+    assert texts(ask(mara, "Am I vegetarian?")) == []
+
+
+def test_a_key_that_was_left_behind_recalls_nothing(mara: Scope) -> None:
+    memory = keep(mara, "The user is vegetarian.")
+    with entered(mara):
+        Memory.objects.within(mara).filter(pk=memory.pk).update(status="past")
+    assert texts(ask(mara, "Am I vegetarian?")) == []
+
+
+def test_the_same_words_are_told_once(mara: Scope) -> None:
+    for _ in range(3):
+        keep(mara, "Yes, tea please.", kind="exchange", source=uuid4(), answer="Here you are.")
+    assert texts(ask(mara, "Would I like tea?")) == ["Yes, tea please."]
+
+
+def test_an_exchange_gives_way_to_the_fact_that_was_learnt_from_it(mara: Scope) -> None:
+    set_up(mara, top_k=1)
+    source = uuid4()
+    keep(mara, "I am vegetarian.", kind="exchange", source=source, answer="Noted.")
+    keep(mara, "The user does not eat meat, being vegetarian.", source=source)
+    assert texts(ask(mara, "I am vegetarian.")) == ["The user does not eat meat, being vegetarian."]
+
+
+def test_the_budget_binds(mara: Scope) -> None:
+    set_up(mara, token_budget=260, top_k=50)
+    for number in range(20):
+        keep(mara, f"The user drinks tea number {number} " + "very " * 20 + "slowly.")
+    found = ask(mara, "Which tea?")
+    assert 1 <= len(found.memories) < 20
+    assert found.passed_over
+
+
+def test_enough_are_found_even_when_one_memory_has_many_keys(mara: Scope) -> None:
+    long = " ".join(f"Tea is drunk in the {number}th house of the street." for number in range(400))
+    for _ in range(8):
+        keep(mara, long + str(uuid4()), kind="exchange", source=uuid4(), answer=long)
+    for number in range(8):
+        keep(mara, f"The user drank tea in house {number}.")
+    found = ask(mara, "Tea is drunk in the houses of the street.")
+    assert len(found.memories) + len(found.passed_over) >= 8
+
+
+def test_the_assistants_words_are_found_and_named_as_such(mara: Scope) -> None:
+    keep(
+        mara,
+        "Where could I eat on Friday?",
+        kind="exchange",
+        source=uuid4(),
+        answer="The restaurant Zambezi in Porto serves wonderful vegan stew.",
+    )
+    [found] = ask(mara, "What was the restaurant with the vegan stew in Porto?").memories
+    assert found.speaker == "assistant"
+    assert "assistant" in found.because
+
+
+def test_switched_off_nothing_is_recalled_and_nothing_noted(mara: Scope) -> None:
+    keep(mara, "The user is vegetarian.")
+    set_up(mara, recall_on=False)
+    assert ask(mara, "Am I vegetarian?") == Recall()
+
+
+def test_with_the_embedder_down_there_is_a_note_and_no_error(mara: Scope) -> None:
+    keep(mara, "The user is vegetarian.")
+    answered = recall(mara, question="Am I vegetarian?", vector=None)
+    assert answered.memories == []
+    assert answered.note == "Memory was not available for this reply."
+
+
+def test_over_the_deadline_there_is_a_note_and_no_error(
+    mara: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mara, "The user is vegetarian.")
+    set_up(mara, deadline_ms=50)
+    from memory.providers import pgvector
+
+    asleep = "with slow as materialized (select pg_sleep(5)), "
+    slow = pgvector._NEAREST.replace("with ", asleep, 1)
+    slow = slow.replace("(select count(*) from nearest)", "(select count(*) from nearest, slow)")
+    monkeypatch.setattr(pgvector, "_NEAREST", slow)
+    answered = ask(mara, "Am I vegetarian?")
+    assert answered.memories == []
+    assert answered.note == "Memory was not available for this reply."
+    monkeypatch.undo()
+    assert texts(ask(mara, "Am I vegetarian?")) == ["The user is vegetarian."]
+
+
+def test_only_keys_of_the_embedder_in_force_are_compared(mara: Scope) -> None:
+    memory = keep(mara, "The user is vegetarian.")
+    with entered(mara):
+        memory.search_keys.update(model="another")
+    assert ask(mara, "Am I vegetarian?").memories == []
+
+
+def test_what_was_recalled_is_kept_and_counted_once(mara: Scope, bob: Scope) -> None:
+    memory = keep(mara, "The user is vegetarian.")
+    other = keep(mara, "The user owns a boat.")
+    reply = uuid4()
+    recalled = ask(mara, "Am I vegetarian?")
+    for _ in range(2):
+        record(mara, reply=reply, recall=recalled)
+    with entered(mara):
+        assert Recalled.objects.within(mara).count() == 2
+        usage = Usage.objects.within(mara).get(memory=memory)
+        assert usage.recalled_count == 1
+        assert usage.last_recalled_at is not None
+        Memory.objects.within(mara).filter(pk=other.pk).update(status="trash")
+    first, second = read_for_reply(mara, reply)
+    assert (first.text, first.injected, first.gone) == ("The user is vegetarian.", True, False)
+    assert "same words: vegetarian" in first.because
+    assert (second.text, second.gone) == ("", True)
+    assert counts_for_replies(mara, [reply, uuid4()]) == {reply: 2}
+    assert read_for_reply(bob, reply) == []
+    assert counts_for_replies(bob, [reply]) == {}
+
+
+def test_a_memory_that_was_erased_meanwhile_is_not_recorded(mara: Scope) -> None:
+    memory = keep(mara, "The user is vegetarian.")
+    recalled = ask(mara, "Am I vegetarian?")
+    with entered(mara):
+        Memory.objects.within(mara).filter(pk=memory.pk).delete()
+    reply: UUID = uuid4()
+    record(mara, reply=reply, recall=recalled)
+    assert read_for_reply(mara, reply) == []

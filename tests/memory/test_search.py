@@ -1,0 +1,150 @@
+"""The list and its search: words as they stand, meaning behind them, stable pages."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.errors import InvalidInput, Unavailable
+from accounts.scope import Scope
+from memory.search import Found, counts, search, usage_of
+from tests.memory.conftest import keep
+
+pytestmark = pytest.mark.django_db
+
+
+def texts(found: Found) -> list[str]:
+    return [memory.text for memory in found.memories]
+
+
+def test_words_are_found_whatever_their_case_accents_and_width(mara: Scope) -> None:
+    kept = ["今日は成語しりとりをした", "我对花生过敏", "Größe 42, café"]
+    for text in kept:
+        keep(mara, text, kind="note")
+    for query, number in (
+        ("しりとり", 0),
+        ("花生", 1),
+        ("CAFE", 2),
+        ("grosse", 2),
+        ("ＣＡＦÉ", 2),
+    ):
+        assert texts(search(mara, query=query))[0] == kept[number]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("%", ["100% sure."]),
+        ("_", ["snake_case it is."]),
+        ("\\", ["a \\ b"]),
+        ("0% s", ["100% sure."]),
+    ],
+)
+def test_wildcards_mean_themselves(mara: Scope, query: str, found: list[str]) -> None:
+    for text in ("100% sure.", "snake_case it is.", "a \\ b", "Nothing of the sort."):
+        keep(mara, text, kind="note")
+    assert texts(search(mara, query=query)) == found
+
+
+def test_meaning_comes_behind_the_words_and_only_when_it_is_near(mara: Scope) -> None:
+    keep(mara, "The user is vegetarian.", first_person="I am vegetarian.")
+    keep(mara, "The user keeps to a diet plan.")
+    keep(mara, "The user owns a car.")
+    assert texts(search(mara, query="diet")) == [
+        "The user keeps to a diet plan.",
+        "The user is vegetarian.",
+    ]
+    found = texts(search(mara, query="Which diet do I follow?"))
+    assert "The user is vegetarian." in found
+    assert "The user owns a car." not in found
+    assert search(mara, query="xylophone").total == 0
+
+
+def test_the_assistants_half_of_an_exchange_is_searched_too(mara: Scope) -> None:
+    keep(mara, "Where to?", kind="exchange", answer="To Zanzibar.", source=uuid4())
+    assert texts(search(mara, query="zanzibar")) == ["Where to?"]
+
+
+def test_nobody_elses_memories_are_found(mara: Scope, bob: Scope) -> None:
+    keep(mara, "The user is vegetarian.")
+    for query in ("", "vegetarian", "Which diet do I follow?"):
+        assert texts(search(bob, query=query)) == []
+    assert counts(bob)[0]["current"] == 0
+
+
+def test_a_state_and_a_kind_narrow_the_list(mara: Scope) -> None:
+    keep(mara, "Now.")
+    keep(mara, "Once.", status="past")
+    keep(mara, "Perhaps.", status="waiting", kind="note")
+    keep(mara, "Gone.", status="trash")
+    assert texts(search(mara)) == ["Now."]
+    assert texts(search(mara, state="past")) == ["Once."]
+    assert texts(search(mara, state="waiting", kind="note")) == ["Perhaps."]
+    assert texts(search(mara, state="waiting", kind="fact")) == []
+    assert texts(search(mara, state="trash", query="gone")) == ["Gone."]
+    assert texts(search(mara, query="gone")) == []
+    states, kinds = counts(mara, state="waiting")
+    assert states == {"current": 1, "past": 1, "waiting": 1, "trash": 1}
+    assert (kinds["note"], kinds["fact"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"kind": "x"},
+        {"state": "x"},
+        {"before": "x"},
+        {"before": "é"},
+        {"before": "MjAyNi0wMS0wMXxh"},
+        {"before": "fA=="},
+    ],
+)
+def test_nonsense_is_refused(mara: Scope, nonsense: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput):
+        search(mara, **nonsense)  # type: ignore[arg-type]
+
+
+def test_pages_are_stable_while_new_memories_arrive(mara: Scope) -> None:
+    now = timezone.now()
+    for number in range(12):
+        # Several at the same moment: the id settles their order.
+        keep(mara, f"Memory {number:02}.", created_at=now - timedelta(minutes=number // 3))
+    seen: list[str] = []
+    cursor = ""
+    for _ in range(3):
+        page = search(mara, before=cursor, limit=5)
+        assert page.total >= 12
+        seen += texts(page)
+        cursor = page.next
+        keep(mara, f"New {uuid4()}.")
+    assert cursor == ""
+    assert sorted(seen) == [f"Memory {number:02}." for number in range(12)]
+
+
+def test_words_are_found_while_the_embedder_is_away(
+    mara: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mara, "The user owns a boat.")
+
+    def away(texts: object) -> None:
+        raise Unavailable
+
+    monkeypatch.setattr("memory.embedder.embed", away)
+    assert texts(search(mara, query="boat")) == ["The user owns a boat."]
+    assert texts(search(mara, query="what do I own?")) == []
+
+
+def test_a_page_costs_the_same_few_queries_however_many_rows(mara: Scope) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            usage_of(mara, search(mara).memories)
+        return len(captured)
+
+    keep(mara, "First.")
+    few = cost()
+    for number in range(20):
+        keep(mara, f"Memory {number}.")
+    assert cost() == few
