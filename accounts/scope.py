@@ -57,7 +57,7 @@ def entered(scope: Scope) -> Iterator[Scope]:
 
 
 def read_once(
-    scope: Scope, query: str, given: Mapping[str, object], *, within_ms: int | None = None
+    scope: Scope, query: str, given: Mapping[str, Any], *, within_ms: int | None = None
 ) -> list[tuple[Any, ...]]:
     """Return the rows of one query in this scope, read in a single round trip to the database.
 
@@ -72,7 +72,7 @@ def read_once(
     with connection.cursor() as cursor:
         cursor.execute(f"select {_settings_of(scope)}{timeout}; {query}", given)
         cursor.nextset()
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def _settings_of(scope: Scope) -> str:
@@ -83,14 +83,14 @@ def _settings_of(scope: Scope) -> str:
 
 
 def _read_within(
-    scope: Scope, query: str, given: Mapping[str, object], limit: str
+    scope: Scope, query: str, given: Mapping[str, Any], limit: str
 ) -> list[tuple[Any, ...]]:
     """Read inside the caller's transaction; a query that takes too long breaks only a savepoint."""
     with entered(scope), connection.cursor() as cursor:
         if limit:
             cursor.execute("select set_config('statement_timeout', %s, true)", [limit])
         cursor.execute(query, given)
-        rows = cursor.fetchall()
+        rows = list(cursor.fetchall())
         if limit:
             cursor.execute(
                 "select set_config('statement_timeout', reset_val, true)"
@@ -99,7 +99,7 @@ def _read_within(
         return rows
 
 
-def write_once(scope: Scope, query: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
+def write_once(scope: Scope, query: str, given: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Return the rows of one writing query in this scope, sent in a single round trip.
 
     Inside the caller's transaction it takes part in it, without a savepoint, and puts the outer
@@ -118,7 +118,7 @@ def write_once(scope: Scope, query: str, given: Mapping[str, object]) -> list[tu
         )
         cursor.nextset()
         cursor.nextset()
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 @contextmanager

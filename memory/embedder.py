@@ -305,7 +305,7 @@ def _batches(lengths: Sequence[int]) -> list[list[int]]:
     for place in sorted(range(len(lengths)), key=lengths.__getitem__):
         batch = batches[-1] if batches else []
         fits = (len(batch) + 1) * lengths[place] <= BATCH_PIECES and len(batch) < BATCH_TEXTS
-        if batch and fits:
+        if batch and fits and 2 * lengths[place] <= 3 * lengths[batch[0]]:
             batch.append(place)
         else:
             batches.append([place])
@@ -397,7 +397,9 @@ class RemoteEmbedder:
         cleaned = _required(texts)
         if not cleaned:
             return cast("Vectors", np.empty((0, self.dims), np.float32))
-        return embed_remote(self.endpoint, cleaned)
+        vectors = embed_remote(self.endpoint, cleaned)
+        self.__dict__.setdefault("dims", int(vectors.shape[1]))  # known without asking again
+        return vectors
 
 
 # Questions of the web process.

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.errors import ProviderError, Rejected
 from accounts.models import User
-from accounts.scope import Scope, entered
+from accounts.scope import Scope
 from accounts.text import one_line
 from memory import jobs
 from memory.commands import told_to_remember
@@ -24,7 +24,6 @@ from memory.gate import Claimed, refusal
 from memory.jobs import Claim
 from memory.keys import entries_of, spell
 from memory.llm import Endpoint, complete_json
-from memory.model_choice import current_endpoint
 from memory.models import Memory
 from memory.prompts import EXAMPLES, FACTS_SCHEMA, MOST_FACTS, extraction_messages, new_fence
 from memory.providers.base import Found, provider
@@ -39,47 +38,56 @@ _TEMPLATES = [form for example in EXAMPLES for form in example]
 _UNUSABLE = {"template", "reasoning", "not_plain_text", "too_long", "empty", "not_one_sentence"}
 
 
-def extract(claimed: Claim, exchange: Exchange) -> Claim:
-    """Return the claim with what was learnt: facts added, confirmed, superseded, refused and why.
+def ordered_drafts(claimed: Claim, exchange: Exchange) -> list[Draft]:
+    """Return what the person orders to be remembered, in their own words; embeds it."""
+    if claimed.step == "told":
+        return []
+    return _drafts(claimed.scope, exchange, _orders(exchange))
 
-    With a model, what it finds and the gate lets through; without one nothing is guessed. What the
-    person orders to be remembered is kept in either case. A model's answer that can't be used is
-    told as `rejected`. Raises ProviderError when the model is away; orders are kept by then.
+
+def _orders(exchange: Exchange) -> list[Claimed]:
+    told = told_to_remember(exchange.question.text)
+    return [Claimed(text=text, first_person=text, quote=text) for text in told]
+
+
+def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
+    """Learn from the person's words with a model's help, and close the job with what came of it.
+
+    What the model finds is kept if the gate lets it through; what the person orders to be
+    remembered is kept in any case. A model's answer that can't be used is told as `rejected`.
+    Raises ProviderError when the model is away; orders are kept by then.
     """
-    if claimed.step in {"learnt", "extracted"}:
-        return claimed
-    if claimed.step != "told":
-        known = _learnt_before(claimed.scope, exchange.question.id)
-        if known:
-            return _noted(claimed, facts=[str(fact) for fact in known])
-    orders = [] if claimed.step == "told" else told_to_remember(exchange.question.text)
-    endpoint = current_endpoint() if claimed.result.get("auto_store", True) else None
-    if endpoint is None:
-        return _write(claimed, exchange, [_ordered(text) for text in orders], step="learnt")
+    orders = [] if claimed.step == "told" else _orders(exchange)
     try:
         near = _near(claimed.scope, exchange)
         answer = _ask(claimed.scope, endpoint, exchange, near)
     except Rejected as error:
         logger.warning("job %s: the extractor's answer was rejected: %s", claimed.id, error.code)
-        ordered = [_ordered(text) for text in orders]
-        return _write(claimed, exchange, ordered, step="learnt", rejected=error.code)
+        _close(claimed, _drafts(claimed.scope, exchange, orders), rejected=error.code)
     except ProviderError:
         if orders:
-            _write(claimed, exchange, [_ordered(text) for text in orders], step="told")
+            drafts = _drafts(claimed.scope, exchange, orders)
+            with jobs.writing(claimed) as scope:
+                jobs.step_done(claimed, "told", **learn(scope, claimed, drafts))
         raise
-    return _accept(claimed, exchange, orders, answer, near)
+    else:
+        _accept(claimed, exchange, orders, answer, near)
 
 
-def _learnt_before(scope: Scope, source: UUID) -> list[UUID]:
-    """Return the facts that came from this message; whatever became of them, there are no more."""
-    with entered(scope):
-        facts = Memory.objects.within(scope).facts().filter(source=source)
-        return list(facts.order_by("created_at").values_list("pk", flat=True))
+def _close(claimed: Claim, drafts: Sequence[Draft], **result: Any) -> None:
+    with jobs.writing(claimed) as scope:
+        jobs.finish(claimed, **learn(scope, claimed, drafts), **result)
 
 
-def _noted(claimed: Claim, **result: Any) -> Claim:
-    with jobs.writing(claimed):
-        return jobs.step_done(claimed, "learnt", **result)
+def learn(scope: Scope, claimed: Claim, drafts: Sequence[Draft]) -> dict[str, Any]:
+    """Return what became of the drafts, for the job's result; in the transaction that closes it."""
+    outcome = consolidate(scope, drafts, at=timezone.now())
+    before = claimed.result
+    return {
+        "facts": [*before.get("facts", []), *(str(fact) for fact in outcome.added)],
+        "confirmed": [*before.get("confirmed", []), *(str(one) for one in outcome.confirmed)],
+        "superseded": [str(old) for old in outcome.superseded],
+    }
 
 
 def _near(scope: Scope, exchange: Exchange) -> list[Found]:
@@ -121,43 +129,37 @@ def _ask(
 def _accept(
     claimed: Claim,
     exchange: Exchange,
-    orders: Sequence[str],
+    orders: Sequence[Claimed],
     answer: Sequence[Claimed],
     near: Sequence[Found],
-) -> Claim:
+) -> None:
+    """Keep what the gate lets through; an order in a model's own form is not kept twice."""
     statement = exchange.question.text
     told = told_to_remember(statement)
     refused: Counter[str] = Counter()
-    accepted: list[tuple[Claimed, UUID | None]] = []
+    accepted: list[Claimed] = []
+    supersedes: list[UUID | None] = []
     covered: set[str] = set()
     for number, fact in enumerate(answer):
-        code = (
-            "too_many" if number >= MOST_FACTS else refusal(fact, statement, templates=_TEMPLATES)
-        )
-        orders_said = [text for text in told if _overlap(fact.quote, text)]
-        if not code and claimed.step == "told" and orders_said:
+        code = refusal(fact, statement, templates=_TEMPLATES)
+        code = "too_many" if number >= MOST_FACTS else code
+        said = [text for text in told if _overlap(fact.quote, text)]
+        if not code and claimed.step == "told" and said:
             code = "told"  # kept already, in the person's own words
         if code:
             refused[code] += 1
             continue
-        covered.update(orders_said)
-        accepted.append((fact, _old(fact.supersedes, near)))
-    accepted += [(_ordered(text), None) for text in orders if text not in covered]
-    unusable = "" if accepted or not refused.keys() & _UNUSABLE else min(refused.keys() & _UNUSABLE)
+        covered.update(said)
+        accepted.append(fact)
+        supersedes.append(_old(fact.supersedes, near))
+    left = [order for order in orders if order.text not in covered]
+    unusable = min(refused.keys() & _UNUSABLE, default="") if not accepted else ""
     result: dict[str, Any] = {"refused": dict(refused)} if refused else {}
     if unusable:
         result["rejected"] = unusable
-        logger.warning(
-            "job %s: nothing of the extractor's answer was usable: %s", claimed.id, unusable
-        )
-    return _write(
-        claimed,
-        exchange,
-        [fact for fact, _old_id in accepted],
-        step="learnt",
-        supersedes=[old for _fact, old in accepted],
-        **result,
-    )
+        logger.warning("job %s: the extractor's answer was not usable: %s", claimed.id, unusable)
+    drafts = _drafts(claimed.scope, exchange, accepted + left, supersedes)
+    _close(claimed, drafts, **result)
 
 
 def _overlap(quote: str, order: str) -> bool:
@@ -172,39 +174,21 @@ def _old(number: str, near: Sequence[Found]) -> UUID | None:
     return near[int(place) - 1].memory
 
 
-def _ordered(text: str) -> Claimed:
-    return Claimed(text=text, first_person=text, quote=text)
-
-
-def _write(
-    claimed: Claim,
+def _drafts(
+    scope: Scope,
     exchange: Exchange,
     facts: Sequence[Claimed],
-    *,
-    step: str,
     supersedes: Sequence[UUID | None] = (),
-    **result: Any,
-) -> Claim:
-    """Store what was accepted, and that this step is done, in one transaction."""
-    memories = [_as_memory(claimed.scope, exchange, fact) for fact in facts]
-    entries = entries_of(memories) if memories else []
-    olds = supersedes or [None] * len(memories)
-    drafts = [
+) -> list[Draft]:
+    """Return the facts as they would be stored, with their vectors; outside a transaction."""
+    if not facts:
+        return []
+    memories = [_as_memory(scope, exchange, fact) for fact in facts]
+    olds = [*supersedes, *[None] * (len(facts) - len(supersedes))]
+    return [
         Draft(memory, entry, old)
-        for memory, entry, old in zip(memories, entries, olds, strict=True)
+        for memory, entry, old in zip(memories, entries_of(memories), olds, strict=True)
     ]
-    with jobs.writing(claimed) as scope:
-        outcome = consolidate(scope, drafts, at=timezone.now())
-        added = [*claimed.result.get("facts", []), *(str(fact) for fact in outcome.added)]
-        confirmed = [*claimed.result.get("confirmed", []), *(str(one) for one in outcome.confirmed)]
-        return jobs.step_done(
-            claimed,
-            step,
-            facts=added,
-            confirmed=confirmed,
-            superseded=[str(old) for old in outcome.superseded],
-            **result,
-        )
 
 
 def _as_memory(scope: Scope, exchange: Exchange, fact: Claimed) -> Memory:

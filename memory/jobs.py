@@ -166,8 +166,18 @@ def claim(job_id: UUID) -> Claim | None:
     )
     if not rows:
         return None
-    *fields, result = rows[0]
-    return Claim(job_id, scope, *fields, json.loads(result))
+    row = rows[0]
+    return Claim(
+        id=job_id,
+        scope=scope,
+        kind=row[0],
+        source=row[1],
+        session_key=row[2],
+        step=row[3],
+        attempts=row[4],
+        generation=row[5],
+        result=json.loads(row[6]),
+    )
 
 
 def renew(claimed: Claim) -> None:

@@ -106,8 +106,8 @@ def recall(
     limits = limits_of(scope)
     if not limits.on:
         return Recall()
-    if vector is None:
-        return _unavailable("embedder")
+    if vector is None or len(vector) != embedder.current().dims:
+        return _unavailable("embedder")  # away, or changed since the question was embedded
     try:
         found = provider().recall(
             scope,

@@ -104,7 +104,7 @@ def everyone() -> int:
 
 def notice_another_embedder() -> bool:
     """Tell whether the embedder is another than before; then everybody's memories are queued."""
-    name = embedder.current().name[:120]
+    name = embedder.follow().name[:120]
     with transaction.atomic():
         row = ModelSettings.objects.select_for_update().filter(only=True).first()
         before = row.embedded_with if row else ""

@@ -1,22 +1,25 @@
 """Remember: an exchange after its reply, word for word; a note that a person adds by hand."""
 
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F
 from django.utils import timezone
 
 from accounts.errors import ProviderError
-from accounts.scope import Scope, entered
+from accounts.scope import Scope, entered, read_once
 from accounts.text import required_text
 from memory import jobs
-from memory.exchange import Exchange, read_exchange
-from memory.extract import extract
-from memory.jobs import Claim, Overtaken
+from memory.exchange import Exchange, Utterance, read_exchange
+from memory.extract import extract, learn, ordered_drafts
+from memory.jobs import Claim
 from memory.keys import entries_of, findable, spell
-from memory.models import MEMORY_CHARS, Job, Memory, MemorySettings
+from memory.model_choice import current_endpoint
+from memory.models import MEMORY_CHARS, Job, Memory
 from memory.providers.base import Entry, provider
 from memory.suspicion import reason_to_wait
-from memory.tombstones import barred
+from memory.tombstones import marks_of
 
 
 def enqueue_exchange(scope: Scope, *, reply_id: UUID, session_key: UUID) -> UUID:
@@ -38,26 +41,67 @@ def remember_exchange(claimed: Claim) -> None:
     if exchange is None:
         jobs.finish(claimed, nothing="gone")
         return
-    with entered(claimed.scope):
-        settings = MemorySettings.objects.within(claimed.scope).first()
-        never = barred(claimed.scope, exchange.question.id)
-    if never or (settings and settings.purged_at and exchange.question.at <= settings.purged_at):
+    barred_now, learnt = _before(claimed.scope, exchange.question)
+    if barred_now:
         jobs.finish(claimed, nothing="barred")
         return
-    if claimed.result.get("auto_store", True) and not claimed.step:
-        claimed = _store(claimed, exchange)
+    auto_store = claimed.result.get("auto_store", True)
+    endpoint = current_endpoint() if auto_store else None
+    store = _prepared(claimed.scope, exchange) if auto_store and not claimed.step else None
+    if learnt and claimed.step != "told":
+        # A message is learnt from once, whatever became of it.
+        with jobs.writing(claimed) as scope:
+            kept = store(scope) if store else {}
+            jobs.finish(claimed, facts=[str(fact) for fact in learnt], **kept)
+    elif endpoint is None:
+        drafts = ordered_drafts(claimed, exchange)
+        with jobs.writing(claimed) as scope:
+            kept = store(scope) if store else {}
+            jobs.finish(claimed, **learn(scope, claimed, drafts), **kept)
+    else:
+        if store:
+            with jobs.writing(claimed) as scope:
+                claimed = jobs.step_done(claimed, "stored", **store(scope))
         jobs.renew(claimed)
-    jobs.finish(extract(claimed, exchange))
+        extract(claimed, exchange, endpoint)
 
 
-def _store(claimed: Claim, exchange: Exchange) -> Claim:
-    memory = _as_memory(claimed.scope, exchange)
+_BEFORE = """
+select exists (select 1 from memory_tombstone t where t.tenant_id = %(tenant)s
+    and t.user_id = %(user)s and t.mark = any(%(marks)s))
+  or exists (select 1 from memory_memorysettings s where s.tenant_id = %(tenant)s
+    and s.user_id = %(user)s and s.purged_at >= %(said_at)s),
+  array(select id from memory_memory m where m.tenant_id = %(tenant)s and m.user_id = %(user)s
+    and m.source = %(source)s and m.kind <> 'exchange' order by m.created_at)
+"""
+
+
+def _before(scope: Scope, question: Utterance) -> tuple[bool, list[UUID]]:
+    """Return whether nothing may be remembered of a message, and the facts it gave before."""
+    rows = read_once(
+        scope,
+        _BEFORE,
+        {
+            "tenant": scope.tenant_id,
+            "user": scope.user_id,
+            "marks": marks_of(question.id),
+            "said_at": question.at,
+            "source": question.id,
+        },
+    )
+    never, learnt = rows[0]
+    return bool(never), list(learnt)
+
+
+def _prepared(scope: Scope, exchange: Exchange) -> Callable[[Scope], dict[str, Any]]:
+    """Return what stores the exchange, in the transaction; its vectors are made here, before."""
+    memory = _as_memory(scope, exchange)
     entry = entries_of([memory])[0] if findable(memory) else None
-    with jobs.writing(claimed) as scope:
-        if barred(scope, exchange.question.id):
-            raise Overtaken
-        kept = _write_once(scope, memory, entry)
-        return jobs.step_done(claimed, "stored", exchange=str(kept))
+
+    def store(inside: Scope) -> dict[str, Any]:
+        return {"exchange": str(_write_once(inside, memory, entry))}
+
+    return store
 
 
 def _as_memory(scope: Scope, exchange: Exchange) -> Memory:

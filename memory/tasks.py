@@ -9,7 +9,7 @@ from celery.contrib.django.task import DjangoTask
 from celery.exceptions import SoftTimeLimitExceeded
 
 from accounts.errors import AppError, ProviderError, Unavailable
-from memory import jobs, reembed, trash
+from memory import embedder, jobs, reembed, trash
 from memory.jobs import Claim, Overtaken
 from memory.models import Job
 from memory.remember import remember_exchange
@@ -29,6 +29,7 @@ def run_job(job_id: str) -> None:
     claimed = jobs.claim(UUID(job_id))
     if claimed is None:
         return
+    embedder.follow()
     try:
         VERBS[claimed.kind](claimed)
     except Overtaken:

@@ -8,7 +8,7 @@ from accounts.scope import Scope, entered
 from memory import embedder
 from memory.models import Memory, MemorySettings, Recalled, Usage
 from memory.recall import Recall, counts_for_replies, read_for_reply, recall, record
-from tests.memory.conftest import keep
+from tests.memory.conftest import Conversation, keep
 
 pytestmark = pytest.mark.django_db
 
@@ -239,3 +239,19 @@ def test_a_memory_that_was_erased_meanwhile_is_not_recorded(mara: Scope) -> None
     reply: UUID = uuid4()
     record(mara, reply=reply, recall=recalled)
     assert read_for_reply(mara, reply) == []
+
+
+def test_what_bears_on_the_message_gets_in_among_five_exchanges_and_their_facts(
+    talk: Conversation,
+) -> None:
+    for fact in (
+        "my name is Ines",
+        "I am vegan",
+        "I live in Porto",
+        "my cat is called Miso",
+        "I work nights",
+    ):
+        talk.remember(f"Remember that {fact}.")
+    told = " ".join(texts(ask(talk.scope, "Plan my Friday dinner at home in my city.")))
+    assert "I am vegan." in told
+    assert "I live in Porto." in told
