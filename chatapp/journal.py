@@ -114,7 +114,7 @@ class Shelf:
     def erase(self, reply: UUID) -> None:
         """Remove the copy that some process left."""
         self._gone.add(reply)
-        self.touch()
+        self.touch(soon=True)
 
     def touch(self, *, soon: bool = False) -> None:
         """Say that there is something to copy; `soon` where another process is waiting for it."""
@@ -176,6 +176,12 @@ class Shelf:
         except AWAY:
             return []
         return [str(text) for text in found]
+
+    async def flush(self) -> None:
+        """Copy and remove now what is due, if Redis is there."""
+        with suppress(*AWAY):
+            async with asyncio.timeout(REDIS_SECONDS):
+                await self._copy()
 
     async def close(self) -> None:
         """Close the connections."""

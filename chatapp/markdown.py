@@ -236,6 +236,11 @@ class Blocks:
         """Return the HTML of everything that is not finished, without finishing any of it."""
         return _html(self._tail)
 
+    def whole(self) -> SafeString:
+        """Return the HTML of everything, as `render` would give it."""
+        self.draw()
+        return mark_safe(self.closed + self.open)  # noqa: S308 - it comes out of the sanitiser
+
     def _where_the_last_block_begins(self) -> int:
         """Return how much of the tail no further text can change.
 

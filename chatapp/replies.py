@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db import Error as DatabaseError
-from django.utils.safestring import mark_safe
 
 from accounts.errors import AppError, ProviderError, Unavailable
 from accounts.models import Tenant, User
@@ -196,6 +195,7 @@ class Replies:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.hub.close()
+        await self.shelf.flush()
         await self.shelf.close()
         _by_loop.pop(self.hub.loop, None)
 
@@ -461,8 +461,7 @@ class Replies:
         ended = await self._insist(work)
         if ended is None:
             return
-        running.blocks.draw()
-        html = mark_safe(running.blocks.closed + running.blocks.open)  # noqa: S308 - sanitised
+        html = running.blocks.whole()
         reply = shown.shown_reply(
             ended.reply,
             recalled=running.count or None,
@@ -821,6 +820,7 @@ class Replies:
             self._end(running, Status.INTERRUPTED)
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=SHUTDOWN_SECONDS)
+        await self.shelf.flush()
 
 
 def _stored_frame(begun: turn.Begun, reply: shown.ShownReply, tenant: Tenant) -> str:

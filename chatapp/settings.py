@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.utils.csp import CSP
 
@@ -109,7 +110,12 @@ CHANNEL_LAYERS = {
     "default": {
         # The core layer closes every idle socket after 5 s with redis-py 8 (channels_redis#422).
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [{"address": REDIS_URL}], "prefix": "recollect"},
+        "CONFIG": {
+            "hosts": [{"address": REDIS_URL}],
+            # Publishing knows no database numbers: two installations on one server must not hear
+            # each other.
+            "prefix": f"recollect.{urlsplit(REDIS_URL).path.strip('/') or '0'}",
+        },
     }
 }
 

@@ -130,16 +130,18 @@ def script(stub: StubModel) -> None:
 
 def live(ines: Person) -> dict[str, str]:
     """Talk and take notes; return the addresses that are worth a picture."""
-    for question, _ in TALKS:
+    sights = {"memory": f"{ines.home}memory/"}
+    for name, (question, _) in zip(("moved", "learnt", "code"), TALKS, strict=True):
         ines.new_session()
         ines.ask(question)
         ines.learnt()
+        sights[name] = ines.page.url
     for note in NOTES:
         ines.add_note(note)
     ines.new_session()
     ines.ask(QUESTION)
     ines.learnt()
-    return {"chat": ines.page.url, "memory": f"{ines.home}memory/"}
+    return sights | {"chat": ines.page.url}
 
 
 def look(eye: Person, sights: dict[str, str], shot: Callable[[str], None]) -> None:
@@ -156,7 +158,13 @@ def look(eye: Person, sights: dict[str, str], shot: Callable[[str], None]) -> No
     pill.click()
     expect(page.get_by_role("dialog", name="What was used")).to_contain_text("vegetarian")
     shot("sources")
-    page.keyboard.press("Escape")
+    page.goto(sights["learnt"])
+    eye.learnt().locator("details").evaluate("details => { details.open = true; }")
+    expect(eye.learnt()).to_contain_text("The user is vegetarian.")
+    shot("learnt")
+    page.goto(sights["code"])
+    expect(eye.words).to_contain_text("pathlib")
+    shot("code")
     page.goto(sights["memory"])
     expect(page.locator("#memory-rows")).to_contain_text("aisle")
     shot("memory")
