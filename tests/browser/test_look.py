@@ -1,0 +1,210 @@
+"""The pages at the width of a phone, in both themes, and for people who do not see them."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Meet
+from tests.browser.people import PHONE, Person, Watch
+from tests.browser.product import Product
+from tests.stub_model import StubModel
+
+LONG_LINE = "a long line of code " * 12
+LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 4
+WIDE = f"""A table and code that are wider than a phone.
+
+| one | two | three | four | five | six |
+| --- | --- | --- | --- | --- | --- |
+| wonderful | extraordinary | incomprehensible | unbelievable | remarkable | last |
+
+```
+{LONG_LINE}
+```
+
+{LONG_WORD}
+"""
+OUTSIDE = ("/login/", "/signup/", "/password/reset/", "/no/such/page/")
+INSIDE = ("", "memory/", "memory/forget-everything/", "admin/", "admin/audit/", "settings/")
+OWN = ("/account/", "/password/change/", "/account/delete/", "/operator/")
+
+
+@pytest.fixture
+def olga(meet: Meet, product: Product, watch: Watch) -> Person:
+    """An operator, to whom all pages are open, with a session and a memory to show."""
+    watch.allow("404")
+    olga = meet("Olga")
+    with product.owner() as connection:
+        connection.execute(
+            "update accounts_user set is_operator = true where email = %s", [olga.email]
+        )
+    return olga
+
+
+def every_page(olga: Person, stub: StubModel) -> Iterator[str]:
+    """Visit every page that a person can come to; yields each one's address."""
+    stub.script(text=WIDE)
+    olga.add_note("I once wrote a word that never ends: " + "Rindfleischetikettierung" * 4)
+    olga.new_session()
+    olga.ask("What was my endless word? " + "Supercalifragilistic" * 6)
+    yield olga.page.url
+    for path in (*(f"{olga.home}{path}" for path in INSIDE), *OWN):
+        olga.page.goto(path)
+        yield path
+    olga.context.clear_cookies()
+    for path in OUTSIDE:
+        olga.page.goto(path)
+        yield path
+
+
+SIDEWAYS = """() => {
+  const edge = document.documentElement.clientWidth;
+  const faults = [];
+  if (document.scrollingElement.scrollWidth > edge)
+    faults.push(`the page is ${document.scrollingElement.scrollWidth} wide`);
+  for (const box of document.querySelectorAll('main, .content, .page, .thread-scroll, .thread'))
+    if (box.scrollWidth > box.clientWidth + 1) faults.push(`${box.className} ${box.scrollWidth}`);
+  const controls = 'main :is(a[href], button, input, select, textarea, summary)';
+  for (const control of document.querySelectorAll(controls)) {
+    if (!control.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
+    if (control.closest('.visually-hidden, .segments, .table-wrap, pre, table')) continue;
+    const place = control.getBoundingClientRect();
+    if (place.width && (place.left < -1 || place.right > edge + 1))
+      faults.push(`out of sight: ${control.outerHTML.slice(0, 100)}`);
+  }
+  return faults;
+}"""
+
+
+def test_no_page_scrolls_sideways_at_360_pixels(olga: Person, stub: StubModel) -> None:
+    olga.page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    faults = [
+        f"{address}: {fault}"
+        for address in every_page(olga, stub)
+        for fault in olga.page.evaluate(SIDEWAYS)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_on_a_phone_the_sessions_are_in_a_drawer(meet: Meet) -> None:
+    mara = meet("Mara", viewport=PHONE, has_touch=True, is_mobile=True)
+    mara.ask("A session for the drawer.")
+    drawer = mara.page.get_by_role("complementary", name="Sessions and account")
+    expect(drawer).not_to_be_in_viewport()
+    mara.page.get_by_role("link", name="Open the sidebar").tap()
+    expect(drawer).to_be_in_viewport()
+    expect(drawer).to_contain_text("A session for the drawer.")
+    mara.page.get_by_role("link", name="Close the sidebar").tap()
+    expect(drawer).not_to_be_in_viewport()
+    mara.page.get_by_role("link", name="Open the sidebar").tap()
+    drawer.get_by_role("link", name="New session").tap()
+    expect(mara.exchanges).to_have_count(0)
+    expect(drawer).not_to_be_in_viewport()
+
+
+def test_the_theme_that_was_chosen_stays_after_a_reload_and_on_another_machine(
+    mara: Person, meet: Meet
+) -> None:
+    html = mara.page.locator("html")
+    light = background(mara.page)
+    mara.page.locator("details.who > summary").click()
+    mara.page.get_by_role("button", name="Dark").click()
+    expect(html).to_have_attribute("data-theme", "dark")
+    assert background(mara.page) != light
+    mara.page.reload()
+    expect(html).to_have_attribute("data-theme", "dark")
+
+    elsewhere = meet("Mara", signed_up=False)
+    elsewhere.email = mara.email
+    elsewhere.log_in()
+    expect(elsewhere.page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert background(elsewhere.page) == background(mara.page)
+
+
+def test_the_system_decides_on_the_theme_until_somebody_chooses(meet: Meet) -> None:
+    mara = meet("Mara", color_scheme="dark")
+    dark = background(mara.page)
+    mara.page.emulate_media(color_scheme="light")
+    assert background(mara.page) != dark
+
+
+def background(page: Page) -> str:
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+NAMELESS = """() => {
+  const seen = element => element.checkVisibility({visibilityProperty: true});
+  const named = element => (element.getAttribute('aria-label')
+    || (element.getAttribute('aria-labelledby') || '').split(' ')
+        .map(id => document.getElementById(id)?.textContent || '').join('')
+    || [...(element.labels || [])].map(label => label.textContent).join('')
+    || (element.matches('button, a, summary') ? element.textContent : '')
+    || '').trim();
+  const wanted = 'button, a[href], summary, select, textarea, input:not([type=hidden])';
+  return [...document.querySelectorAll(wanted)]
+    .filter(element => seen(element) && !element.closest('[aria-hidden=true]'))
+    .filter(element => !element.matches('[aria-hidden=true]') && !named(element))
+    .map(element => element.outerHTML.slice(0, 160));
+}"""
+CONTRASTS = """() => {
+  const canvas = Object.assign(document.createElement('canvas'), {width: 1, height: 1});
+  const pen = canvas.getContext('2d', {willReadFrequently: true});
+  const rgba = colour => {
+    pen.clearRect(0, 0, 1, 1);
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    return [...pen.getImageData(0, 0, 1, 1).data];
+  };
+  const over = (top, below) => {
+    const share = top[3] / 255;
+    return [0, 1, 2].map(n => top[n] * share + below[n] * (1 - share)).concat(255);
+  };
+  const behind = element => {
+    const layers = [];
+    for (let node = element; node; node = node.parentElement)
+      layers.push(rgba(getComputedStyle(node).backgroundColor));
+    layers.push(rgba('Canvas'));
+    return layers.reverse().reduce((below, top) => over(top, below));
+  };
+  const light = colour => [0.2126, 0.7152, 0.0722].reduce((sum, share, n) => {
+    const value = colour[n] / 255;
+    return sum + share * (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  }, 0);
+  const faint = [];
+  const texts = 'h1, h2, h3, p, label, li, td, th, button, a, summary, dt, dd, span, .bubble';
+  for (const element of document.querySelectorAll(texts)) {
+    const words = [...element.childNodes].filter(node => node.nodeType === 3
+      && node.textContent.trim());
+    const visible = {visibilityProperty: true, opacityProperty: true};
+    if (!words.length || !element.checkVisibility(visible)) continue;
+    if (element.closest('.visually-hidden, [disabled], [aria-hidden=true]')) continue;
+    const ground = behind(element);
+    const ink = over(rgba(getComputedStyle(element).color), ground);
+    const [high, low] = [light(ink), light(ground)].sort((a, b) => b - a);
+    const ratio = (high + 0.05) / (low + 0.05);
+    if (ratio < 4.5)
+      faint.push(`${ratio.toFixed(2)} ${element.tagName}.${element.className}`
+        + ` ${element.textContent.trim().slice(0, 40)}`);
+  }
+  return faint;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_has_one_heading_names_for_all_controls_and_enough_contrast(
+    olga: Person, stub: StubModel, scheme: str
+) -> None:
+    olga.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    faults = []
+    for address in every_page(olga, stub):
+        headings = olga.page.locator("h1:visible").count()
+        if headings != 1:
+            faults.append(f"{address}: {headings} h1")
+        faults += [f"{address}: no name: {html}" for html in olga.page.evaluate(NAMELESS)]
+        faults += [f"{address}: faint: {text}" for text in olga.page.evaluate(CONTRASTS)]
+        language = olga.page.locator("html").get_attribute("lang")
+        if not re.fullmatch(r"[a-z]{2}(-[A-Z]{2})?", language or ""):
+            faults.append(f"{address}: no language")
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,165 @@
+"""What is remembered is known in the next session, is shown, and can be corrected and erased."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.extractor import finds
+from tests.browser.people import Person, Watch
+from tests.browser.product import Product
+from tests.stub_model import StubModel
+
+FACT = "The user is vegetarian and never flies before 9 am."
+
+
+def prompts(stub: StubModel, question: str) -> list[str]:
+    """What reached the model with this question as the newest."""
+    return [request.prompt for request in stub.asked("chat") if question in request.question]
+
+
+def test_a_fact_is_known_in_a_new_session_after_a_restart_and_to_nobody_else(
+    mara: Person, bob: Person, stub: StubModel, product: Product, watch: Watch
+) -> None:
+    watch.allow("WebSocket", "net::ERR_")
+    mara.ask("I'm vegetarian and never fly before 9 am.")
+    mara.learnt()
+    product.restart()
+
+    mara.new_session()
+    mara.ask("Find a flight and dinner.")
+    [prompt] = prompts(stub, "Find a flight and dinner.")
+    assert "vegetarian" in prompt
+    assert "9 am" in prompt
+    pill = mara.reply.locator(".recalled a")
+    expect(pill).to_contain_text(re.compile(r"\d+ memor"))
+    pill.click()
+    sheet = mara.page.get_by_role("dialog", name="What was used")
+    expect(sheet).to_contain_text("vegetarian")
+    expect(sheet.locator(".meta").first).to_contain_text(re.compile(r"score \d\.\d\d"))
+    expect(sheet.get_by_role("link", name=re.compile("I'm vegetarian")).first).to_be_visible()
+    mara.page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+
+    bob.new_session()
+    bob.ask("Find a flight and dinner.")
+    [_, prompt] = prompts(stub, "Find a flight and dinner.")
+    assert "vegetarian" not in prompt
+    expect(bob.reply.locator(".recalled a")).to_have_count(0)
+    bob.page.goto(f"{bob.home}memory/")
+    expect(bob.page.locator("#memory-list")).not_to_contain_text("vegetarian")
+
+
+def test_what_was_learnt_shows_under_the_reply_and_undo_takes_it_back(
+    mara: Person, stub: StubModel
+) -> None:
+    stub.extract = finds({"I'm vegetarian and never fly before 9 am": FACT})
+    mara.ask("I'm vegetarian and never fly before 9 am.")
+    learnt = mara.learnt()
+    expect(learnt).to_contain_text("Learnt 1")
+    expect(learnt).to_contain_text("vegetarian")
+    learnt.get_by_role("button", name=re.compile("Undo|Forget")).click()
+    expect(learnt.get_by_role("button", name="Keep it after all")).to_be_visible()
+    assert mara.memories() == []
+
+    mara.page.goto(f"{mara.home}memory/")
+    expect(mara.page.locator("#memory-list")).not_to_contain_text("vegetarian")
+    mara.new_session()
+    mara.ask("What may I eat?")
+    [prompt] = prompts(stub, "What may I eat?")
+    assert "vegetarian" not in prompt
+
+
+def test_the_memory_page_adds_finds_corrects_and_forgets(mara: Person, stub: StubModel) -> None:
+    page = mara.page
+    page.goto(f"{mara.home}memory/")
+    expect(page.get_by_role("heading", name="Nothing is remembered yet.")).to_be_visible()
+    mara.add_note("Mara always wants an aisle seat.")
+    mara.add_note("I have a dog called Rex.")
+    mara.add_note("My brother plays the cello.")
+    rows = page.locator("#memory-rows .memory-row")
+    expect(rows).to_have_count(3)
+    expect(rows.filter(has_text="aisle")).to_contain_text("added by you")
+
+    search = page.get_by_role("searchbox", name="Search your memories")
+    search.fill("dog")
+    expect(rows.first).to_contain_text("Rex")
+    rows.filter(has_text="Rex").get_by_role("link", name="Edit").click()
+    box = page.get_by_role("textbox", name="The memory’s text")
+    expect(box).to_be_focused()
+    box.fill("I have a cat called Miso.")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    expect(rows.filter(has_text="Miso")).to_have_count(1)
+    search.fill("cat")
+    expect(rows.first).to_contain_text("Miso")
+    search.fill("")
+    expect(rows).to_have_count(3)
+    expect(page.locator("#memory-list")).not_to_contain_text("Rex")
+
+    rows.filter(has_text="cello").get_by_role("button", name="Forget").click()
+    gone = rows.filter(has_text="Forgotten:")
+    expect(gone).to_contain_text("cello")
+    gone.get_by_role("button", name="Undo").click()
+    expect(rows.filter(has_text="Forgotten:")).to_have_count(0)
+    expect(rows.filter(has_text="cello")).to_have_count(1)
+    rows.filter(has_text="cello").get_by_role("button", name="Forget").click()
+    expect(rows.filter(has_text="Forgotten:")).to_have_count(1)
+    page.reload()
+    expect(rows).to_have_count(2)
+
+    mara.new_session()
+    mara.ask("Which seat do I want, and what is my cat called?")
+    [prompt] = prompts(stub, "Which seat do I want")
+    assert "aisle seat" in prompt
+    assert "Miso" in prompt
+    assert "Rex" not in prompt
+    assert "cello" not in prompt
+
+
+def test_the_switches_decide_what_is_stored_and_recalled(mara: Person, stub: StubModel) -> None:
+    page = mara.page
+    mara.add_note("I keep bees.")
+    page.get_by_role("switch", name="Remember after each reply").uncheck()
+    expect(page.locator("#memory-settings")).to_contain_text("Saved.")
+    page.reload()
+    expect(page.get_by_role("switch", name="Remember after each reply")).not_to_be_checked()
+    mara.new_session()
+    expect(page.locator("#composer")).to_contain_text("Recalls, stores nothing")
+    mara.ask("My house is yellow.")
+    mara.new_session()
+    mara.ask("What colour is my house, and what do I keep?")
+    [prompt] = prompts(stub, "What colour is my house")
+    assert "bees" in prompt
+    assert "yellow" not in prompt
+
+    page.goto(f"{mara.home}memory/")
+    page.get_by_role("switch", name="Recall before each reply").uncheck()
+    expect(page.locator("#memory-settings")).to_contain_text("Saved.")
+    mara.new_session()
+    expect(page.locator("#composer")).to_contain_text("Memory is off")
+    mara.ask("What do I keep in the garden?")
+    [prompt] = prompts(stub, "in the garden")
+    assert "bees" not in prompt
+
+
+def test_forget_everything_erases_all_and_says_how_much(mara: Person, stub: StubModel) -> None:
+    page = mara.page
+    mara.ask("I was born in Porto.")
+    mara.learnt()
+    mara.add_note("I collect stamps.")
+    page.get_by_role("link", name="Forget everything about me").click()
+    page.get_by_label("Everything: memories, sessions and messages").check()
+    confirm = page.get_by_label(re.compile("Type .* to confirm"))
+    erase = page.get_by_role("button", name="Erase for good")
+    confirm.fill("forget everything")
+    erase.click()
+    receipt = page.locator(".receipt")
+    expect(receipt).to_contain_text("Erased")
+    expect(receipt).to_contain_text(re.compile(r"[Mm]emories\s*2"))
+    assert mara.memories() == []
+    assert mara.stored() == []
+    page.goto(mara.home)
+    expect(mara.sessions).to_have_count(0)
+    expect(page.get_by_role("heading", name="Nothing is remembered yet.")).to_be_visible()
+    mara.ask("Where was I born?")
+    [prompt] = prompts(stub, "Where was I born?")
+    assert "Porto" not in prompt
