@@ -6,8 +6,6 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
-from django.contrib.sessions.models import Session
-from django.db.models import Exists
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -15,7 +13,7 @@ from django_htmx.middleware import HtmxDetails
 
 from accounts.errors import NotFound
 from accounts.models import Membership, Tenant, User
-from accounts.scope import entered_person
+from accounts.scope import Scope, entered_person, read_once
 
 
 class UserRequest(HttpRequest):
@@ -99,6 +97,14 @@ def _remembered(
     return response
 
 
+_STILL_MEMBER = """
+select u.password from accounts_membership m join accounts_user u on u.id = m.user_id
+where m.user_id = %(user)s and m.tenant_id = %(tenant)s and u.is_active
+  and (%(login)s::text is null or exists (
+    select 1 from django_session l where l.session_key = %(login)s and l.expire_date > %(now)s))
+"""
+
+
 def still_member(
     *, user_id: int, auth_hash: str, tenant_id: int, session_key: str | None = None
 ) -> bool:
@@ -106,19 +112,13 @@ def still_member(
 
     False once the person is disabled or gone, has left the tenant, or has changed their password
     since (`auth_hash` is the login session's, HASH_SESSION_KEY). With `session_key` also once that
-    login session was logged out or ran out. One query.
+    login session was logged out or ran out. One query, in one round trip.
     """
-    with entered_person(user_id):
-        found = Membership.objects.filter(
-            user_id=user_id, tenant_id=tenant_id, user__is_active=True
-        )
-        if session_key is not None:
-            live = Session.objects.filter(pk=session_key, expire_date__gt=timezone.now())
-            found = found.filter(Exists(live))
-        password = found.values_list("user__password", flat=True).first()
-    if password is None:
+    given = {"user": user_id, "tenant": tenant_id, "login": session_key, "now": timezone.now()}
+    rows = read_once(Scope(tenant_id, user_id), _STILL_MEMBER, given)
+    if not rows:
         return False
-    user = User(pk=user_id, password=password)
+    user = User(pk=user_id, password=rows[0][0])
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     return any(constant_time_compare(auth_hash, known) for known in hashes)
 

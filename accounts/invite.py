@@ -48,6 +48,10 @@ def invite(
         raise InvalidInput(
             _("A personal space has one member. Make a shared one to invite others.")
         )
+    with entered_tenant(tenant.pk):
+        here = Membership.objects.filter(tenant=tenant, user=actor, role=Membership.Role.ADMIN)
+        if not here.exists():  # removed or made a member a moment ago
+            raise NotFound
     if Invitation.objects.open().filter(tenant=tenant).count() >= MOST_OPEN:
         raise InvalidInput(_("There are too many open invitations. Revoke some first."))
     token = new_token()

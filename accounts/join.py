@@ -149,8 +149,9 @@ def leave(scope: Scope, *, actor: User, ip: str | None = None) -> None:
 
 @transaction.atomic
 def disable(user: User) -> None:
-    """Let the person in no longer, and end their logins; what is theirs stays."""
+    """Let the person in no longer, also by a link that they made; what is theirs stays."""
     User.objects.filter(pk=user.pk).update(is_active=False)
+    Invitation.objects.open().filter(created_by=user).update(revoked_at=timezone.now())
     end_login(user_id=user.pk)
 
 

@@ -84,14 +84,20 @@ def _back(request: MemberRequest) -> HttpResponse:
     return SeeOther(reverse("tenant_settings", args=[request.tenant.slug]))
 
 
+def _member(request: MemberRequest, user_id: int) -> Scope:
+    """Return that person's scope in the tenant; NotFound for what is nobody's id."""
+    if user_id < 1:
+        raise NotFound
+    return Scope(request.tenant.pk, user_id)
+
+
 @admin
 @require_POST
 def member_role(request: MemberRequest, user_id: int) -> HttpResponseBase:
     """Make a member an admin or the other way round."""
-    scope = Scope(request.tenant.pk, user_id)
     try:
         change_role(
-            scope,
+            _member(request, user_id),
             role=request.POST.get("role", ""),
             actor=request.user,
             ip=client_ip(request),
@@ -108,7 +114,7 @@ def member_role(request: MemberRequest, user_id: int) -> HttpResponseBase:
 def member_remove(request: MemberRequest, user_id: int) -> HttpResponseBase:
     """End somebody's membership; what they wrote stays until it is purged."""
     try:
-        leave(Scope(request.tenant.pk, user_id), actor=request.user, ip=client_ip(request))
+        leave(_member(request, user_id), actor=request.user, ip=client_ip(request))
     except InvalidInput as error:
         return _settings(request, status=400, member_error=str(error))
     if user_id == request.user.pk:

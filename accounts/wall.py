@@ -34,6 +34,21 @@ def wall_faults() -> list[str]:
             if inherit and name != settings.APP_ROLE:
                 faults.append(f"The login {name} inherits rights (it needs NOINHERIT).")
         cursor.execute(
+            "select rolname from pg_roles r where rolname not in (current_user, session_user)"
+            " and not exists (select 1 from pg_roles where rolname = current_user and rolsuper)"
+            " and pg_has_role(current_user, r.oid, 'USAGE') order by rolname"
+        )
+        for (other,) in cursor.fetchall():
+            faults.append(f"The role {role} has the rights of {other}: revoke it.")
+        cursor.execute(
+            "select rolname from pg_roles r where (rolsuper or rolbypassrls)"
+            " and rolname not in (current_user, session_user)"
+            " and not exists (select 1 from pg_roles where rolname = session_user and rolsuper)"
+            " and pg_has_role(session_user, r.oid, 'SET') order by rolname"
+        )
+        for (other,) in cursor.fetchall():
+            faults.append(f"The login may become {other}, to whom every row is open.")
+        cursor.execute(
             "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace"
             " where n.nspname = 'public' and pg_get_userbyid(c.relowner)"
             " in (current_user, session_user)"

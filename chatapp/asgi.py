@@ -16,6 +16,7 @@ http = get_asgi_application()
 from accounts.wall import check_role  # noqa: E402 - needs the apps that are loaded above
 from chatapp import replies  # noqa: E402
 from chatapp.routing import sockets  # noqa: E402
+from memory import embedder  # noqa: E402
 
 check_role()
 
@@ -30,8 +31,12 @@ class Awake:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if not self.awake:
             self.awake = True
-            replies.here().hub.spawn(replies.warm())
+            replies.here().warming.start()
+            embedder.keep_following()
             _end_replies_first()
+        if scope.get("path") == "/healthz":
+            # Well means ready: nobody is sent here who would have to wait.
+            await replies.here().warming.loaded()
         await self.application(scope, receive, send)
 
 

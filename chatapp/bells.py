@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 
 from accounts.scope import Scope
 from accounts.signals import login_ended
+from memory.loops import wait_for
 
 logger = logging.getLogger(__name__)
 
 EVERYBODY = "everybody"
+SEND_SECONDS = 2.0
 
 
 class Hears(Protocol):
@@ -56,14 +57,19 @@ def ring(group: str, kind: str, **fields: Any) -> None:
 
 
 def _send(group: str, bell: dict[str, Any]) -> None:
-    layer = get_channel_layer()
-    if layer is None:
-        return
     try:
-        async_to_sync(layer.group_send)(group, bell)
-    except Exception as error:
+        # In a loop that stays, and its connection with it: a loop for each bell costs 3 ms.
+        wait_for(_sent(group, bell))
+    except Exception as error:  # redis', the socket's or the timeout's
         # The pages read it from Postgres when they are next opened.
         logger.warning("a bell was lost: %s", type(error).__name__)
+
+
+async def _sent(group: str, bell: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is not None:
+        async with asyncio.timeout(SEND_SECONDS):
+            await layer.group_send(group, bell)
 
 
 def learnt(scope: Scope, reply_id: UUID, session_key: UUID | None) -> None:

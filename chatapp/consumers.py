@@ -18,8 +18,7 @@ from accounts.errors import AppError, NotFound
 from chatapp import frames, replies
 from chatapp.frames import Attach, Ping, Retry, SendMessage, Stop
 from chatapp.outbox import Outbox
-from chatapp.replies import Away
-from chatapp.steps import step
+from chatapp.steps import Away, step
 from chatapp.visitor import LoginEnded, Visitor, login_in, visitor_of
 
 logger = logging.getLogger(__name__)
@@ -96,15 +95,16 @@ class SidebarSocket(AsyncWebsocketConsumer):
             logger.info("a socket was closed already: %s", type(error).__name__)
 
     def _overflow(self) -> None:
-        logger.info("a page reads too slowly")
+        logger.info("a page reads too slowly, or not at all")
         self._detach()
         self._closing = asyncio.ensure_future(self._give_up())
 
     async def _give_up(self) -> None:
         try:
             await self.send(frames.build("resync"))
-        finally:
-            await self._close_now(frames.TOO_SLOW)
+        except Exception as error:  # the browser has gone
+            logger.info("a page was not told to come back: %s", type(error).__name__)
+        await self._close_now(frames.TOO_SLOW)
 
     def _detach(self) -> None:
         if self.replies is not None:
@@ -197,7 +197,7 @@ async def _retry(page: SidebarSocket, here: "replies.Replies", action: Retry) ->
 
 
 async def _ping(page: SidebarSocket, here: "replies.Replies", action: Ping) -> None:
-    await here.check(page)
+    await here.logins.check(page)
     page.put(frames.build("pong"))
 
 

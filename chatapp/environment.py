@@ -2,7 +2,8 @@
 
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -77,10 +78,22 @@ class Environment:
         return value
 
 
-def database(url: str, variable: str) -> dict[str, object]:
-    """Return Django's settings for a `postgres://user:password@host:port/name` address."""
+def _port(parts: SplitResult) -> int | None:
+    """Return the port, None where none is named; 0, which is no port, for nonsense."""
+    try:
+        return parts.port
+    except ValueError:
+        return 0
+
+
+def database(url: str, variable: str) -> dict[str, Any]:
+    """Return Django's settings for a `postgres://user:password@host:port/name` address.
+
+    What stands behind a `?` (sslmode and its like) is for the driver.
+    """
     parts = urlsplit(url)
-    if parts.scheme not in {"postgres", "postgresql"} or not parts.path.strip("/"):
+    known = parts.scheme in {"postgres", "postgresql"}
+    if not known or not parts.path.strip("/") or _port(parts) == 0:
         raise ImproperlyConfigured(
             f"{variable} must look like postgres://user:password@host:port/name."
         )
@@ -91,6 +104,7 @@ def database(url: str, variable: str) -> dict[str, object]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or "",
         "PORT": str(parts.port or ""),
+        "OPTIONS": dict(parse_qsl(parts.query)),
     }
 
 
@@ -99,7 +113,8 @@ def mailer(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     if parts.scheme == "console":
         return {"BACKEND": "django.core.mail.backends.console.EmailBackend"}
-    if parts.scheme not in {"smtp", "smtps", "smtp+tls"} or not parts.hostname:
+    known = parts.scheme in {"smtp", "smtps", "smtp+tls"}
+    if not known or not parts.hostname or _port(parts) == 0:
         raise ImproperlyConfigured(
             "EMAIL_URL must be console: or smtp://user:password@host:port (smtps, smtp+tls)."
         )

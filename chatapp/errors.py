@@ -1,11 +1,15 @@
 """The pages for what went wrong outside our own errors: Django's handlers, in one look."""
 
+import sys
+
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from accounts.errors import AppError, InvalidInput, NotFound
 from chatapp.middleware import error_response
+from chatapp.steps import Away
 
 
 class Forbidden(AppError):
@@ -32,10 +36,15 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer after a mistake of ours, which is in the log; the page needs nothing else to work."""
-    if "application/json" in request.headers.get("Accept", "") or request.headers.get("HX-Request"):
+    """Answer after a mistake of ours, which is in the log, or while the database is away.
+
+    The answer needs neither the database nor anything else that may be what went wrong.
+    """
+    if not isinstance(sys.exception(), OperationalError | InterfaceError):
         return error_response(request, AppError())
-    return render(request, "errors/500.html", status=500)
+    response = error_response(request, Away())
+    response["Retry-After"] = "5"
+    return response
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -1,11 +1,10 @@
 """A session's exchanges as memory is told of them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
-
-from accounts.scope import Scope, entered
+from accounts.scope import Scope, entered, read_once
 from chatapp.models import ChatSession, Message
 from memory.exchange import Exchange, SessionLabel, Speaker, Utterance
 
@@ -17,26 +16,38 @@ _SPEAKERS = {
 }
 
 
+# The reply, its question, and what stands before them; nothing while the reply is being written.
+_EXCHANGE = """
+with reply as (
+  select r.session_id, r.position, q.id as question_id, q.position as question_position
+  from chatapp_message r join chatapp_message q on q.id = r.question_id
+    and q.tenant_id = r.tenant_id and q.user_id = r.user_id
+  where r.tenant_id = %(tenant)s and r.user_id = %(user)s and r.id = %(reply)s
+    and r.role = 'assistant' and r.status not in ('waiting', 'streaming')
+), before as (
+  select m.id from chatapp_message m, reply
+  where m.tenant_id = %(tenant)s and m.user_id = %(user)s and m.session_id = reply.session_id
+    and m.position < reply.question_position and m.role in ('user', 'assistant') and m.text <> ''
+  order by m.position desc limit %(tail)s
+)
+select m.session_id, m.id, m.text, m.created_at, m.role from chatapp_message m, reply
+where m.tenant_id = %(tenant)s and m.user_id = %(user)s
+  and (m.id in (reply.question_id, %(reply)s) or m.id in (select id from before))
+order by m.id = %(reply)s, m.id = reply.question_id, m.position
+"""
+
+
 def read_exchange(scope: Scope, reply_id: UUID) -> Exchange | None:
     """Return the exchange that ends in this reply, with what was said just before.
 
     None if it is gone, or if its reply is still being written.
     """
-    with entered(scope):
-        messages = Message.objects.within(scope)
-        reply = messages.replies().filter(pk=reply_id).select_related("question").first()
-        if reply is None or reply.question is None:
-            return None
-        if reply.status in {Message.Status.WAITING, Message.Status.STREAMING}:
-            return None
-        before = (
-            messages.filter(session_id=reply.session_id, position__lt=reply.question.position)
-            .filter(role__in=_SPEAKERS)
-            .exclude(Q(text=""))
-            .order_by("-position")[:TAIL]
-        )
-        tail = [_utterance(message) for message in reversed(before)]
-    return Exchange(_utterance(reply.question), _utterance(reply), reply.session_id, tail)
+    given = {"tenant": scope.tenant_id, "user": scope.user_id, "reply": reply_id, "tail": TAIL}
+    rows = read_once(scope, _EXCHANGE, given)
+    if not rows:
+        return None
+    *before, question, reply = [_utterance(*row[1:]) for row in rows]
+    return Exchange(question, reply, rows[0][0], before)
 
 
 def read_sessions(scope: Scope, keys: Sequence[UUID]) -> dict[UUID, SessionLabel]:
@@ -46,5 +57,5 @@ def read_sessions(scope: Scope, keys: Sequence[UUID]) -> dict[UUID, SessionLabel
         return {pk: SessionLabel(pk, title) for pk, title in kept}
 
 
-def _utterance(message: Message) -> Utterance:
-    return Utterance(message.pk, message.text, message.created_at, _SPEAKERS[message.role])
+def _utterance(id: UUID, text: str, at: datetime, role: str) -> Utterance:
+    return Utterance(id, text, at, _SPEAKERS[role])

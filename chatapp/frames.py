@@ -74,7 +74,8 @@ def client_id_in(text: str) -> str | None:
     except InvalidInput:
         return None
     given = content.get("client_id")
-    return given if isinstance(given, str) and len(given) <= 36 else None
+    # Nothing else can be an id, and a lone surrogate could not be sent back.
+    return given if isinstance(given, str) and len(given) <= 36 and given.isascii() else None
 
 
 def _decoded(text: str) -> dict[str, Any]:
@@ -131,6 +132,15 @@ def build(kind: str, **fields: Any) -> str:
 def delta(reply: UUID, n: int, text: str, closed: str, drawn: str | None) -> str:
     """Return frame `n` of a reply: the added text, blocks that it finished, the open block."""
     return build("delta", reply=reply, n=n, text=text, closed=closed, open=drawn)
+
+
+def snapshot(
+    reply: UUID, n: int, text: str, *, closed: str, drawn: str, recalled: str | None = None
+) -> str:
+    """Return all of a reply up to frame `n` as one."""
+    return build(
+        "snapshot", reply=reply, n=n, text=text, closed=closed, open=drawn, recalled=recalled
+    )
 
 
 def hello(

@@ -253,11 +253,11 @@ class Hub:
         try:
             await self._ready.wait()
             while True:
-                bell = await layer.receive(self._channel)
                 try:
-                    self.hear(bell)
+                    self.hear(await layer.receive(self._channel))
                 except Exception:
                     logger.exception("a bell was not understood")
+                    await asyncio.sleep(0)  # should the layer itself fail, others go on
         finally:
             joining.cancel()
             with suppress(asyncio.CancelledError):

@@ -136,6 +136,8 @@ class Shelf:
                 logger.warning("journals can't be copied: Redis is away")
                 await asyncio.sleep(REDIS_SECONDS)
                 self._wake.set()
+            except Exception:  # the next ones are to be copied all the same
+                logger.exception("journals could not be copied")
 
     async def _copy(self) -> None:
         pipe: Pipeline = self.redis.pipeline(transaction=True)

@@ -152,7 +152,7 @@ def _parser() -> MarkdownIt:
 _markdown = _parser()
 _cleaner = nh3.Cleaner(
     tags={
-        *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "code"),
+        *("p", "br", "hr", "h3", "h4", "h5", "h6", "blockquote", "pre", "code"),
         *("ul", "ol", "li", "strong", "em", "s", "a", "span", "input"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     },
@@ -176,10 +176,16 @@ _cleaner = nh3.Cleaner(
 )
 
 
+# The page's title is its one h1; a reply's own headings go no higher than that of the reply.
+_HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
+
+
 def _html(text: str) -> str:
     env: dict[str, Any] = {}
     tokens = _markdown.parse(text, env)
     for token in tokens:
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = _HEADINGS[token.tag]
         # Alignment comes as a style, which the page's policy forbids: a class instead.
         style = token.attrs.pop("style", None) if token.attrs else None
         if isinstance(style, str) and style.removeprefix("text-align:") in {"right", "center"}:

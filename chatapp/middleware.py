@@ -2,9 +2,11 @@
 
 import zoneinfo
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
@@ -19,16 +21,35 @@ def error_response(request: HttpRequest, error: AppError) -> HttpResponse:
     if "application/json" in request.headers.get("Accept", ""):
         response: HttpResponse = JsonResponse({"error": shown}, status=error.http_status)
     elif request.headers.get("HX-Request"):
-        response = render(request, "errors/fragment.html", shown, status=error.http_status)
+        response = drawn_alone("errors/fragment.html", shown, status=error.http_status)
         response["HX-Retarget"], response["HX-Reswap"] = "#notices", "beforeend"
     else:
         template = f"errors/{error.http_status}.html"
-        known = {400, 403, 404, 429}
-        template = template if error.http_status in known else "errors/500.html"
-        response = render(request, template, shown, status=error.http_status)
+        if error.http_status in {400, 403, 404, 429}:
+            response = render(request, template, shown, status=error.http_status)
+        else:
+            template = template if error.http_status == 503 else "errors/500.html"
+            response = drawn_alone(template, shown, status=error.http_status)
     if isinstance(error, TooMuch):
         response["Retry-After"] = str(error.retry_after)
     return response
+
+
+def drawn_alone(template: str, context: dict[str, Any], *, status: int) -> HttpResponse:
+    """Return a page that reads nothing of who asks: the database may be what went wrong."""
+    return HttpResponse(render_to_string(template, context), status=status)
+
+
+class ReadableCookies:
+    """Drops a cookie that no store can look up: a quoted one may hold a NUL."""
+
+    def __init__(self, get_response: Respond) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        for name in [name for name, value in request.COOKIES.items() if "\0" in value]:
+            del request.COOKIES[name]
+        return self.get_response(request)
 
 
 class AppErrors:

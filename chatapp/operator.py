@@ -15,6 +15,7 @@ from accounts.door import UserRequest
 from accounts.door import operator as operators_only
 from accounts.errors import InvalidInput, ProviderError
 from accounts.web import SeeOther
+from memory import embedder
 from memory.discovery import HOSTS, PORTS, find_servers
 from memory.llm import Endpoint, embed_remote, list_models
 from memory.model_choice import (
@@ -116,6 +117,7 @@ def _take_embeddings(*, kind: str, model: str, base_url: str, api_key: str) -> N
                 "embeddings", _("Nothing was changed. %(why)s") % {"why": error}
             ) from None
     choose_embeddings(kind=kind, model=model, base_url=base_url, api_key=api_key)
+    embedder.follow()  # this process at once, the others within seconds
 
 
 @operators_only

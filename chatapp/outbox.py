@@ -15,6 +15,8 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 BUDGET = 2 * 1024 * 1024
+# A whole reply in one frame may be larger than that: such a frame comes on top.
+LARGE = BUDGET // 8
 # Where the server can't be asked: what may be sent without a sign of life from the browser, which
 # pings every 20 seconds.
 UNHEARD_BUDGET = 16 * 1024 * 1024
@@ -48,6 +50,7 @@ class Outbox:
         self._frames: deque[str] = deque()
         self._waiting = 0
         self._unheard = 0
+        self._largest = 0
         self._wake = asyncio.Event()
         self._held = True
         self.closed = False
@@ -68,17 +71,23 @@ class Outbox:
         if self.closed:
             return
         size = len(frame)
+        if size > LARGE:
+            self._largest = max(self._largest, size)
         behind = self._waiting + (self._ask() if self._ask else 0)
-        if behind + size > BUDGET or (not self._ask and self._unheard + size > UNHEARD_BUDGET):
-            self.closed = True
-            self._frames.clear()
-            self._overflow()
+        too_much = behind + size > BUDGET + self._largest
+        if too_much or (not self._ask and self._unheard + size > UNHEARD_BUDGET):
+            self._give_up()
             return
         self._waiting += size
         self._unheard += size
         self._frames.append(frame)
         if not self._held:
             self._wake.set()
+
+    def _give_up(self) -> None:
+        self.closed = True
+        self._frames.clear()
+        self._overflow()
 
     async def run(self) -> None:
         """Send for as long as the socket is open."""
@@ -91,6 +100,6 @@ class Outbox:
                     await self._send({"type": "websocket.send", "text": frame})
                 except Exception as error:  # each server has its own for "the browser has gone"
                     logger.info("a frame was not sent: %s", type(error).__name__)
-                    self.closed = True
+                    self._give_up()
                     return
                 self._waiting -= len(frame)

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any, cast
 
+from django.db import transaction
 from django.db.models import Count, Max, Q
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
@@ -16,6 +17,7 @@ from accounts.door import MemberRequest, admin
 from accounts.errors import InvalidInput, NotFound
 from accounts.models import AuditEntry, Departure, Membership, User
 from accounts.scope import Scope, entered_tenant, reviewing
+from accounts.text import clean_text
 from chatapp.models import ChatSession
 from memory.models import Job, Memory
 from memory.purge import What, preview, purge
@@ -90,7 +92,7 @@ def _cursor(value: str) -> int:
 @require_GET
 def people(request: MemberRequest) -> HttpResponseBase:
     """Show who belongs to the tenant and how much is kept of each; never what."""
-    query = request.GET.get("q", "").strip()
+    query = clean_text(request.GET.get("q", "")).strip()
     record(request.tenant, actor=request.user, action="people.listed", ip=client_ip(request))
     page = _people(request, query, _cursor(request.GET.get("after", "")))
     members = [one for one in page if one["membership"]]
@@ -152,16 +154,17 @@ def purge_person(request: MemberRequest, user_id: int) -> HttpResponseBase:
     if problems:
         shown = context | problems | {"choices": _choices(subject.scope)}
         return render(request, "admin/purge.html", shown, status=400)
-    counts = purge(subject.scope, what=cast("What", context["chosen"]))
-    record(
-        request.tenant,
-        actor=request.user,
-        subject=subject.user,
-        action=f"{context['chosen']}.purged",
-        counts=counts,
-        reason=context["reason"],
-        ip=client_ip(request),
-    )
+    with transaction.atomic():  # nothing is erased that the audit does not know of
+        counts = purge(subject.scope, what=cast("What", context["chosen"]))
+        record(
+            request.tenant,
+            actor=request.user,
+            subject=subject.user,
+            action=f"{context['chosen']}.purged",
+            counts=counts,
+            reason=context["reason"],
+            ip=client_ip(request),
+        )
     return render(request, "admin/purge.html", context | {"receipt": _counted(counts)})
 
 

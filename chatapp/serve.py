@@ -9,6 +9,8 @@ APPLICATION = "chatapp.asgi:application"
 # The server closes a socket over this before our code can answer. We refuse a message of more
 # than 64 KiB ourselves, and JSON's escapes make the text in a frame up to six times longer.
 LARGEST_FRAME = 512 * 1024
+# Daphne's limit of a message holds for what it sends, too: a whole reply, with its HTML.
+LARGEST_MESSAGE = 16 * 1024 * 1024
 STOP_SECONDS = 8
 
 
@@ -30,7 +32,8 @@ def command(server: str, *, bind: str, port: int) -> list[str]:
         ]
     return [
         *("daphne", "--bind", bind, "--port", str(port), "--verbosity", "0", "--no-server-name"),
-        *("--websocket-max-message-size", frame, "--websocket-max-frame-size", frame),
+        *("--websocket-max-message-size", str(LARGEST_MESSAGE)),
+        *("--websocket-max-frame-size", frame),
         # A socket that stays open for days is no mistake.
         *("--websocket_timeout", "-1", "--application-close-timeout", str(STOP_SECONDS)),
         APPLICATION,

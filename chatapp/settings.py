@@ -46,6 +46,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "chatapp.middleware.ReadableCookies",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -89,10 +90,10 @@ if AS_OWNER:
     DATABASES: dict[str, Any] = {
         "default": database(env.required("DATABASE_OWNER_URL"), "DATABASE_OWNER_URL")
     }
-    DATABASES["default"]["OPTIONS"] = {"options": f"-c role={OWNER_ROLE}"}
+    DATABASES["default"]["OPTIONS"] |= {"options": f"-c role={OWNER_ROLE}"}
 else:
     DATABASES = {"default": database(env.required("DATABASE_URL"), "DATABASE_URL")}
-    DATABASES["default"]["OPTIONS"] = {
+    DATABASES["default"]["OPTIONS"] |= {
         "options": f"-c role={APP_ROLE} -c statement_timeout=30s -c lock_timeout=10s -c jit=off",
         "pool": {
             "min_size": 1,
@@ -201,8 +202,7 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = STATE_FOLDER / "static"
-WHITENOISE_USE_FINDERS = True
+WHITENOISE_USE_FINDERS = True  # served from where they lie; nothing is collected
 WHITENOISE_AUTOREFRESH = DEBUG
 
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")

@@ -12,8 +12,19 @@ from functools import partial
 from channels.db import database_sync_to_async
 from django.db import close_old_connections
 
+from accounts.errors import AppError
+
 # With the pages' own threads they share DATABASE_POOL connections (6).
 THREADS = 3
+
+
+class Away(AppError):
+    """The database does not answer."""
+
+    code = "database_away"
+    http_status = 503
+    message = "The database can't be reached right now. Nothing was lost. Try again in a moment."
+
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="step")
 on_callers_thread = False  # tests: the step sees the test's own, uncommitted transaction

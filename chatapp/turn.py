@@ -29,6 +29,7 @@ from chatapp.frames import message_text
 from chatapp.models import NEW_SESSION, TITLE_CHARS, ChatSession, Message, ReplyTicket
 from chatapp.window import Said, window
 from memory import remember
+from memory.vectors import Embedded
 
 LEASE = timedelta(seconds=15)
 # A waiting reply is claimed by whoever ends the one before it; after this, by anybody.
@@ -346,10 +347,12 @@ def finish(
     memory_note: str = "",
     model: str = "",
     tokens: tuple[int | None, int | None] = (None, None),
+    question: Embedded | None = None,
     claiming: bool = True,
 ) -> Ended | None:
     """Store how the reply ended, with the job to remember it, and claim the session's next one.
 
+    The job is handed the question's vector, where there is one: a worker need not make it again.
     None if the reply is no longer ours: it was erased, or taken for lost.
     """
     end = _end_of(status, text, problem)
@@ -376,7 +379,10 @@ def finish(
         learning = status in REMEMBERED and bool(text.strip())
         if learning:
             remember.enqueue_exchange(
-                turn.scope, reply_id=turn.reply_id, session_key=turn.session_id
+                turn.scope,
+                reply_id=turn.reply_id,
+                session_key=turn.session_id,
+                question=question,
             )
         reply = Message(
             id=turn.reply_id,

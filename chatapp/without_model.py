@@ -28,22 +28,33 @@ def literal(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", cut(one_line(text), ENTRY_CHARS))
 
 
-def text(memories: Sequence[RecalledMemory], *, note: str, zone: tzinfo, is_operator: bool) -> str:
-    """Return the whole reply as Markdown."""
+def text(
+    memories: Sequence[RecalledMemory],
+    *,
+    told: Sequence[str] = (),
+    note: str = "",
+    zone: tzinfo,
+    is_operator: bool,
+) -> str:
+    """Return the whole reply as Markdown; `told` is what the person ordered to be remembered."""
     parts = [_("No language model is set up here yet, so I can't answer in words of my own.")]
+    if told:
+        orders = "\n".join(f"- {literal(order)}" for order in told)
+        parts += [_("What you told me to remember will be remembered:"), orders]
     if memories:
         lines = [_line(memory, zone) for memory in memories[:SHOWN]]
         parts += [_("This is what I remember that may bear on your message:"), "\n".join(lines)]
     elif note:
         parts.append(note)
-    else:
+    elif not told:
         parts.append(_("Nothing that I remember bears on your message."))
-    parts.append(
-        _(
-            "What you write is kept all the same. Write “remember that …” and it becomes a fact; "
-            "or add a note on the memory page."
+    if not told:
+        parts.append(
+            _(
+                "What you write is kept all the same. Write “remember that …” and it becomes a"
+                " fact; or add a note on the memory page."
+            )
         )
-    )
     parts.append(
         _(
             "To get answers, choose a language model on the operator’s page: "

@@ -56,6 +56,12 @@ _JAPANESE_END = re.compile(
     r"^(?P<what>.{2,}?)(?:を|と|ことを|って)覚えて(?:おいて)?(?:ください|ね)?$"
 )
 _SENTENCES = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+# A full stop behind these, or behind one letter, ends no sentence.
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:dr|mr|mrs|ms|mx|prof|st|nr|vs|approx|bzw|dra|sra|mme|mlle|dott)"
+    r"|(?<![ap]\.)\b[^\W\d_])\.$",
+    re.I,
+)
 _VERB_LAST = re.compile(r"^(?P<who>ich|wir|ik|wij)\s+(?P<what>.+?),?\s+(?P<verb>[^\W\d_]+)$", re.I)
 
 
@@ -64,8 +70,18 @@ def told_to_remember(text: str) -> list[str]:
 
     A question ("Do you remember that ...?") and a report ("I remember that ...") are no orders.
     """
-    kept = (_ordered(line) for line in _SENTENCES.split(_own_lines(text)))
+    kept = (_ordered(one) for line in _own_lines(text).splitlines() for one in _sentences(line))
     return list(dict.fromkeys(one for one in kept if one))
+
+
+def _sentences(line: str) -> list[str]:
+    whole: list[str] = []
+    for part in _SENTENCES.split(line):
+        if whole and _ABBREVIATION.search(whole[-1]) and not _ordered(part):
+            whole[-1] += f" {part}"
+        else:
+            whole.append(part)
+    return whole
 
 
 def _own_lines(text: str) -> str:

@@ -47,7 +47,7 @@ def consolidate(scope: Scope, drafts: Sequence[Draft], *, at: datetime) -> Outco
     """
     outcome = Outcome()
     for draft in drafts:
-        known = Memory.objects.within(scope).current().facts().filter(key=draft.memory.key).first()
+        known = known_claim(scope, draft.memory)
         if known is None and _add(scope, draft):
             outcome.added.append(draft.memory.pk)
             known = draft.memory
@@ -57,9 +57,16 @@ def consolidate(scope: Scope, drafts: Sequence[Draft], *, at: datetime) -> Outco
                 continue
             outcome.confirmed.append(confirmed.pk)
             known = confirmed
-        if draft.supersedes and draft.supersedes != known.pk:
+        holds = known.status == Memory.Status.CURRENT  # what waits for review retires nothing
+        if holds and draft.supersedes and draft.supersedes != known.pk:
             outcome.superseded += supersede(scope, draft.supersedes, by=known, at=at)
     return outcome
+
+
+def known_claim(scope: Scope, claim: Memory) -> Memory | None:
+    """Return the same claim, held true; for one that waits for review also one that waits."""
+    same = Memory.objects.within(scope).facts().filter(key=claim.key)
+    return same.filter(status__in={Memory.Status.CURRENT, claim.status}).order_by("status").first()
 
 
 def _add(scope: Scope, draft: Draft) -> bool:
@@ -74,9 +81,11 @@ def _add(scope: Scope, draft: Draft) -> bool:
 
 
 def _confirm(scope: Scope, draft: Draft, at: datetime) -> Memory | None:
-    claim = Memory.objects.within(scope).current().facts().filter(key=draft.memory.key)
-    claim.update(seen_count=F("seen_count") + 1, updated_at=at)
-    return claim.first()
+    known = known_claim(scope, draft.memory)
+    if known is not None:
+        same = Memory.objects.within(scope).filter(pk=known.pk)
+        same.update(seen_count=F("seen_count") + 1, updated_at=at)
+    return known
 
 
 def supersede(scope: Scope, old_id: UUID, *, by: Memory, at: datetime) -> list[UUID]:

@@ -49,16 +49,18 @@ def edit(scope: Scope, *, memory: UUID, text: str) -> Memory:
     now = timezone.now()
     with entered(scope):
         jobs.hold(scope)
+        # What else became of it meanwhile (counted, superseded) stays.
         kept = _locked(scope, memory)
         if kept.text != before or kept.status == Memory.Status.TRASH:
             raise InvalidInput(_("It was changed meanwhile. Look at it again."))
-        _refuse_second(scope, changed)
         keep_version(kept, change="edited", at=now)
-        changed.updated_at = now
-        changed.save()
-        make_findable(scope, changed, entry)
-        settle_exchange(scope, _source_of_fact(changed), at=now)
-    return changed
+        _put(kept, text=text, first_person="")
+        _refuse_second(scope, kept)
+        kept.updated_at = now
+        kept.save()
+        make_findable(scope, kept, entry)
+        settle_exchange(scope, _source_of_fact(kept), at=now)
+    return kept
 
 
 def _put(memory: Memory, *, text: str, first_person: str) -> None:
@@ -156,11 +158,17 @@ def undo(scope: Scope, *, memory: UUID) -> Memory:
         last = versions.order_by("-pk").first()
         if last is None:
             raise InvalidInput(_("There is nothing to undo."))
-        kept.text, kept.first_person, kept.status = last.text, last.first_person, last.status
+        kept.text, kept.first_person = last.text, last.first_person
+        if last.change == "forgotten" or kept.status != Memory.Status.PAST:
+            kept.status = last.status  # an older text of what was superseded does not hold again
         if kept.status != Memory.Status.TRASH:
             kept.trashed_at = None
         if kept.kind == Memory.Kind.EXCHANGE and kept.status == Memory.Status.PAST:
             kept.status = Memory.Status.CURRENT  # Its facts say below whether it may be.
+        if kept.status == Memory.Status.CURRENT:
+            kept.because = ""
+        elif kept.status == Memory.Status.WAITING and not kept.because:
+            kept.because = reason_to_wait(kept.text) or reason_to_wait(kept.answer)
         spell(kept)
         _refuse_second(scope, kept)
         kept.updated_at = timezone.now()

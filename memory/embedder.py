@@ -11,6 +11,7 @@ embed_one   for the web process: questions that wait together go through the mod
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -23,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from django.conf import settings
+from django.db import DatabaseError, close_old_connections
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from accounts.errors import InvalidInput, Misconfigured, Unavailable
+from accounts.errors import InvalidInput, Misconfigured, ProviderError, Unavailable
 from accounts.text import clean_text
 from memory.llm import Endpoint, embed_remote
 from memory.model_choice import OPENAI, current_embeddings, same_server
@@ -35,6 +37,8 @@ from memory.vectors import Vectors, units
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 type Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 
@@ -51,6 +55,7 @@ BATCH_PIECES = 2_048  # texts times the longest: bounds memory, which grows with
 CHARS_PER_PIECE = 20
 QUESTIONS_AT_ONCE = 8  # more is no faster for each, and lets the first ones wait
 QUESTIONS_DRAINED = 64
+FOLLOW_SECONDS = 5.0  # how long a web process may go on with the one before
 
 
 class Embedder(Protocol):
@@ -83,6 +88,31 @@ def follow() -> Embedder:
     choice = (str(chosen.kind), chosen.model, chosen.base_url, chosen.api_key)
     _followed = None if choice == _of_settings() else choice
     return current()
+
+
+def keep_following() -> threading.Event:
+    """Follow the operator's choice in a thread of its own, until what this returns is set.
+
+    For a web process, which has no task before which it could ask.
+    """
+    over = threading.Event()
+    threading.Thread(target=_keep_following, args=[over], name="embedder", daemon=True).start()
+    return over
+
+
+def _keep_following(over: threading.Event) -> None:
+    before = current()
+    while not over.is_set():
+        try:
+            chosen = follow()
+            if chosen is not before:
+                before = chosen
+                warm()
+        except (DatabaseError, ProviderError) as error:
+            logger.warning("the choice of embedder was not followed: %s", type(error).__name__)
+        finally:
+            close_old_connections()
+        over.wait(FOLLOW_SECONDS)
 
 
 type _Choice = tuple[str, str, str, str]  # local or openai, model, address, key

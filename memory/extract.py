@@ -28,6 +28,7 @@ from memory.models import Memory
 from memory.prompts import EXAMPLES, FACTS_SCHEMA, MOST_FACTS, extraction_messages, new_fence
 from memory.providers.base import Found, provider
 from memory.suspicion import reason_to_wait
+from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
     """
     orders = [] if claimed.step == "told" else _orders(exchange)
     try:
-        near = _near(claimed.scope, exchange)
+        near = _near(claimed, exchange)
         answer = _ask(claimed.scope, endpoint, exchange, near)
     except Rejected as error:
         logger.warning("job %s: the extractor's answer was rejected: %s", claimed.id, error.code)
@@ -81,6 +82,8 @@ def _close(claimed: Claim, drafts: Sequence[Draft], **result: Any) -> None:
 
 def learn(scope: Scope, claimed: Claim, drafts: Sequence[Draft]) -> dict[str, Any]:
     """Return what became of the drafts, for the job's result; in the transaction that closes it."""
+    if drafts and _forgotten(scope, drafts[0].memory.source):
+        drafts = []
     outcome = consolidate(scope, drafts, at=timezone.now())
     before = claimed.result
     return {
@@ -90,13 +93,22 @@ def learn(scope: Scope, claimed: Claim, drafts: Sequence[Draft]) -> dict[str, An
     }
 
 
-def _near(scope: Scope, exchange: Exchange) -> list[Found]:
+def _forgotten(scope: Scope, source: UUID | None) -> bool:
+    """Tell whether the person has forgotten this exchange, also while it was being read."""
+    trash = Memory.objects.within(scope).filter(status=Memory.Status.TRASH)
+    return trash.filter(kind=Memory.Kind.EXCHANGE, source=source).exists()
+
+
+def _near(claimed: Claim, exchange: Exchange) -> list[Found]:
     """Return the known facts that the new ones may supersede."""
-    vector = current_embedder().embed([exchange.question.text[:2_000]])[0].tolist()
+    question = claimed.question
+    if question is None or question.model != current_embedder().name:
+        made = current_embedder().embed([exchange.question.text[:2_000]])[0].tolist()
+        question = Embedded(current_embedder().name, made)
     found = provider().recall(
-        scope,
-        vector=vector,
-        model=current_embedder().name,
+        claimed.scope,
+        vector=question.vector,
+        model=question.model,
         limit=4 * KNOWN_FACTS,
         exclude_sources=[exchange.question.id],
     )

@@ -30,6 +30,13 @@ _QUOTATION = re.compile(
     r'"[^"\n]{2,400}"|“[^”\n]{2,400}”|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」'
     r"|(?<!\w)'[^'\n]{2,400}'(?!\w)|‘[^’\n]{2,400}’(?!\w)"
 )
+# What somebody else said, behind a colon instead of in quotation marks.
+_REPORTED = re.compile(
+    r"\b(?!(?:i|we|ich|wir|je|nous|yo)\b)[^\W\d_]+ (?:said|says|wrote|writes|asked|answered|replied"
+    r"|told (?:me|us|him|her|them)|sagte?|schrieb|meinte?|a dit|dit|dijo|dice|ha detto|disse|zei)"
+    r"\s*:[^.!?\n]*",
+    re.I,
+)
 _CLAUSES = re.compile(
     r"[,;:.!?()–—\n。、，！？]|\b(?:but|however|although|aber|sondern|mais|pero|mas|ma|maar)\b"
 )
@@ -157,7 +164,7 @@ def own_words(statement: str) -> str:
     """Return the statement without quoted lines, code, and speech in quotation marks."""
     text = re.sub(r"```.*?(?:```|\Z)", "\n", statement, flags=re.S)
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(">")]
-    return _QUOTATION.sub(_unless_a_word, "\n".join(lines))
+    return _REPORTED.sub(" … ", _QUOTATION.sub(_unless_a_word, "\n".join(lines)))
 
 
 def _unless_a_word(found: "re.Match[str]") -> str:

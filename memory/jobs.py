@@ -36,6 +36,7 @@ from accounts.errors import AppError
 from accounts.ids import random_id
 from accounts.scope import Scope, entered, write_once
 from memory.models import Job, JobTicket, MemorySettings
+from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ QUEUES = {
 }
 WHOLE_SCOPE = UUID(int=0)
 _SWEEP_LOCK = 0x5EEB
+_QUESTION = "question"
 
 
 class Overtaken(Exception):
@@ -71,6 +73,7 @@ class Claim:
     attempts: int
     generation: int
     result: dict[str, Any]
+    question: Embedded | None = None  # the vector of the person's message, if it came with the job
 
 
 _ENQUEUE = """
@@ -82,7 +85,8 @@ with settings as (
   insert into memory_job (id, tenant_id, user_id, kind, source, session_key, state, step, attempts,
     last_error, result, generation, created_at)
   select %(id)s, %(tenant)s, %(user)s, %(kind)s, %(source)s, %(session)s, 'waiting', '', 0, '',
-    jsonb_build_object('auto_store', auto_store), generation, %(now)s from settings
+    jsonb_build_object('auto_store', auto_store) || %(given)s::jsonb, generation, %(now)s
+    from settings
   on conflict (tenant_id, user_id, kind, source) do update
     set state = 'waiting', step = '', last_error = '', lease_until = null,
       -- a runner that still has the job is told from the next one by its attempt
@@ -105,6 +109,7 @@ def enqueue(
     source: UUID = WHOLE_SCOPE,
     session_key: UUID | None = None,
     due_at: datetime | None = None,
+    question: Embedded | None = None,
 ) -> UUID:
     """Return the id of a job that is now due, inside the caller's transaction.
 
@@ -123,6 +128,7 @@ def enqueue(
             "kind": kind,
             "source": source,
             "session": session_key,
+            "given": json.dumps({_QUESTION: question.packed()} if question else {}),
             "now": now,
             "queue": QUEUES[Job.Kind(kind)],
             "due": due_at or now + HINT_GRACE,
@@ -136,7 +142,11 @@ def enqueue(
 
 _CLAIM = """
 with mine as (
-  update memory_job set state = 'running', lease_until = %(until)s, attempts = attempts + 1
+  update memory_job set state = 'running', lease_until = %(until)s, attempts = attempts + 1,
+    -- that of now: a purge under way when the job was made did not see it, and what it bars is
+    -- barred by the time at which it was said
+    generation = coalesce((select max(s.generation) from memory_memorysettings s
+      where s.tenant_id = %(tenant)s and s.user_id = %(user)s), 0)
   where tenant_id = %(tenant)s and user_id = %(user)s and id = %(id)s
     and (state = 'waiting' or (state = 'running' and lease_until < %(now)s))
   returning id, kind, source, session_key, step, attempts, generation, result
@@ -167,6 +177,9 @@ def claim(job_id: UUID) -> Claim | None:
     if not rows:
         return None
     row = rows[0]
+    result = json.loads(row[6])
+    # It is not kept with what comes of the job: what is done has no more use for it.
+    question = result.pop(_QUESTION, None)
     return Claim(
         id=job_id,
         scope=scope,
@@ -176,7 +189,8 @@ def claim(job_id: UUID) -> Claim | None:
         step=row[3],
         attempts=row[4],
         generation=row[5],
-        result=json.loads(row[6]),
+        result=result,
+        question=Embedded.unpacked(question) if question else None,
     )
 
 
@@ -240,6 +254,7 @@ def step_done(claimed: Claim, step: str, **result: Any) -> Claim:
         claimed.attempts,
         claimed.generation,
         merged,
+        claimed.question,
     )
 
 

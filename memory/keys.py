@@ -1,7 +1,7 @@
 """What each memory is found by: the texts that are embedded for it, and the provider's entry."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from accounts.errors import InvalidInput
 from memory import embedder
@@ -9,6 +9,7 @@ from memory.exchange import Speaker
 from memory.folding import claim_key, folded
 from memory.models import Memory
 from memory.providers.base import Entry, Key
+from memory.vectors import Embedded
 
 # An embedder reads about 256 word pieces; what the person said at greater length is found by its
 # parts. Of the assistant's words the beginning does: embedding is what remembering costs.
@@ -63,20 +64,29 @@ def _pause(text: str, size: int) -> int:
     return size
 
 
-def entries_of(memories: Sequence[Memory]) -> list[Entry]:
+def entries_of(
+    memories: Sequence[Memory], *, known: Mapping[str, Embedded] | None = None
+) -> list[Entry]:
     """Return what the provider is told of these memories; embeds them, so outside a transaction.
 
+    `known` has vectors that were made already, by their texts; another embedder's are left alone.
     Raises ProviderError when the embedder is away. A memory without a word that can be embedded
     has no keys.
     """
     chosen = embedder.current()
     texts = [texts_of(memory) for memory in memories]
+    made = {
+        text: embedded.vector
+        for text, embedded in (known or {}).items()
+        if embedded.model == chosen.name
+    }
+    lacking = [text for one in texts for _speaker, text in one if text not in made]
     try:
-        vectors = iter(chosen.embed([text for one in texts for _speaker, text in one]).tolist())
+        made |= zip(lacking, chosen.embed(lacking).tolist(), strict=True) if lacking else ()
     except InvalidInput:
         if len(memories) > 1:
-            return [entry for memory in memories for entry in entries_of([memory])]
-        texts, vectors = [[] for _memory in memories], iter([])
+            return [entry for memory in memories for entry in entries_of([memory], known=known)]
+        texts = [[] for _memory in memories]
     return [
         Entry(
             memory=memory.pk,
@@ -89,8 +99,7 @@ def entries_of(memories: Sequence[Memory]) -> list[Entry]:
             pinned=memory.pinned,
             model=chosen.name,
             keys=[
-                Key(position, speaker, next(vectors))
-                for position, (speaker, _text) in enumerate(one)
+                Key(position, speaker, made[text]) for position, (speaker, text) in enumerate(one)
             ],
         )
         for memory, one in zip(memories, texts, strict=True)

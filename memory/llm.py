@@ -120,13 +120,14 @@ async def stream(
     first_token_timeout: float = 60,
     silence_timeout: float = 30,
     total_timeout: float = 600,
-    pace: float = 0.05,
+    pace: Callable[[], float] = lambda: 0.05,
 ) -> AsyncGenerator[Delta]:
     """Yield the reply as it comes, its last Delta with the finish; iterate within `aclosing`.
 
-    The first piece comes at once, further ones at most every `pace` seconds with all that came
-    meanwhile. Raises a ProviderError if there was nothing to show; once there was, the reply ends
-    as interrupted instead. Closing the generator closes the connection: the provider stops.
+    The first piece comes at once, further ones at most every `pace()` seconds with all that came
+    meanwhile: it is asked anew each time. Raises a ProviderError if there was nothing to show; once
+    there was, the reply ends as interrupted instead. Closing the generator closes the connection:
+    the provider stops.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -148,7 +149,7 @@ async def stream(
                         if text or thought:
                             yield Delta(text, thinking=thought and not text)
                             # Nothing is read meanwhile: waking for every token is what costs.
-                            await asyncio.sleep(pace)
+                            await asyncio.sleep(pace())
                         await asyncio.wait((pending,), timeout=max(0.0, deadline - loop.time()))
                         if not pending.done() or loop.time() >= deadline:
                             if loop.time() >= last:

@@ -100,9 +100,14 @@ def key_for(base_url: str) -> str:
 
 def embeddings_key_for(base_url: str) -> str:
     """Return the key that is kept for embeddings from this address; empty for another server."""
-    row = _row()
-    if same_server(row.embeddings_base_url, base_url):
+    return _embeddings_key(_row(), base_url)
+
+
+def _embeddings_key(row: ModelSettings, base_url: str) -> str:
+    if row.embeddings_key_sealed and same_server(row.embeddings_base_url, base_url):
         return unseal(row.embeddings_key_sealed)
+    if same_server(settings.EMBEDDINGS_BASE_URL or OPENAI, base_url):
+        return str(settings.EMBEDDINGS_API_KEY)
     return ""
 
 
@@ -217,7 +222,7 @@ def _row(*, lock: bool = False) -> ModelSettings:
 def _embeddings(row: ModelSettings) -> EmbeddingsChoice:
     if row.embeddings:
         base_url = row.embeddings_base_url
-        key = unseal(row.embeddings_key_sealed)
+        key = _embeddings_key(row, base_url) if base_url else ""
         return EmbeddingsChoice(row.embeddings, row.embeddings_model, base_url, key)
     return EmbeddingsChoice(
         settings.EMBEDDINGS,

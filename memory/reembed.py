@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
-from accounts.models import Membership, Tenant
+from accounts.models import Departure, Membership, Tenant
 from accounts.scope import Scope, entered, entered_tenant
 from memory import embedder, jobs
 from memory.jobs import Claim
@@ -15,6 +15,7 @@ from memory.providers.base import provider
 
 BATCH = 32
 BATCHES = 8  # of a run, so that it ends well within its lease
+_NOTICE_LOCK = 0x5EEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def everyone() -> int:
     for tenant in Tenant.objects.order_by("pk").iterator():
         with entered_tenant(tenant.pk):
             scopes += [membership.scope for membership in Membership.objects.filter(tenant=tenant)]
+            # Who has left may come back, and find what they told.
+            scopes += [departure.scope for departure in Departure.objects.filter(tenant=tenant)]
     made = 0
     for scope in scopes:
         progress = embedding_progress(scope)
@@ -105,12 +108,16 @@ def everyone() -> int:
 def notice_another_embedder() -> bool:
     """Tell whether the embedder is another than before; then everybody's memories are queued."""
     name = embedder.follow().name[:120]
-    with transaction.atomic():
-        row = ModelSettings.objects.select_for_update().filter(only=True).first()
+    with transaction.atomic():  # the note that it was seen, and the jobs: both or neither
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_try_advisory_xact_lock(%s)", [_NOTICE_LOCK])
+            if not cursor.fetchone()[0]:
+                return False  # another sweep is at it
+        row = ModelSettings.objects.filter(only=True).first()
         before = row.embedded_with if row else ""
         if before == name:
             return False
+        if before:
+            everyone()
         ModelSettings.objects.update_or_create(only=True, defaults={"embedded_with": name})
-    if before:
-        everyone()
     return bool(before)

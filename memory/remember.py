@@ -10,7 +10,8 @@ from django.utils import timezone
 from accounts.errors import ProviderError
 from accounts.scope import Scope, entered, read_once
 from accounts.text import required_text
-from memory import jobs
+from memory import embedder, jobs
+from memory.consolidate import known_claim
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
 from memory.jobs import Claim
@@ -20,15 +21,26 @@ from memory.models import MEMORY_CHARS, Job, Memory
 from memory.providers.base import Entry, provider
 from memory.suspicion import reason_to_wait
 from memory.tombstones import marks_of
+from memory.vectors import Embedded
 
 
-def enqueue_exchange(scope: Scope, *, reply_id: UUID, session_key: UUID) -> UUID:
+def enqueue_exchange(
+    scope: Scope, *, reply_id: UUID, session_key: UUID, question: Embedded | None = None
+) -> UUID:
     """Return the id of the job that will remember this exchange, in the caller's transaction.
+
+    `question` is the vector of the person's message, where it was made already.
 
     The switch for auto-store counts as it stands now. Asked for again, after another try of the
     reply, the job starts anew, and what it writes replaces the first.
     """
-    return jobs.enqueue(scope, kind=Job.Kind.REMEMBER, source=reply_id, session_key=session_key)
+    return jobs.enqueue(
+        scope,
+        kind=Job.Kind.REMEMBER,
+        source=reply_id,
+        session_key=session_key,
+        question=question,
+    )
 
 
 def remember_exchange(claimed: Claim) -> None:
@@ -47,7 +59,7 @@ def remember_exchange(claimed: Claim) -> None:
         return
     auto_store = claimed.result.get("auto_store", True)
     endpoint = current_endpoint() if auto_store else None
-    store = _prepared(claimed.scope, exchange) if auto_store and not claimed.step else None
+    store = _prepared(claimed, exchange) if auto_store and not claimed.step else None
     if learnt and claimed.step != "told":
         # A message is learnt from once, whatever became of it.
         with jobs.writing(claimed) as scope:
@@ -93,10 +105,11 @@ def _before(scope: Scope, question: Utterance) -> tuple[bool, list[UUID]]:
     return bool(never), list(learnt)
 
 
-def _prepared(scope: Scope, exchange: Exchange) -> Callable[[Scope], dict[str, Any]]:
+def _prepared(claimed: Claim, exchange: Exchange) -> Callable[[Scope], dict[str, Any]]:
     """Return what stores the exchange, in the transaction; its vectors are made here, before."""
-    memory = _as_memory(scope, exchange)
-    entry = entries_of([memory])[0] if findable(memory) else None
+    memory = _as_memory(claimed.scope, exchange)
+    known = {exchange.question.text.strip(): claimed.question} if claimed.question else {}
+    entry = entries_of([memory], known=known)[0] if findable(memory) else None
 
     def store(inside: Scope) -> dict[str, Any]:
         return {"exchange": str(_write_once(inside, memory, entry))}
@@ -184,8 +197,10 @@ def add(scope: Scope, *, text: str) -> Memory:
     entry = embedded_or_later(note)
     with entered(scope):
         jobs.hold(scope)
-        same = Memory.objects.within(scope).current().facts().filter(key=note.key)
-        if same.update(seen_count=F("seen_count") + 1, updated_at=timezone.now()):
+        known = known_claim(scope, note)
+        if known is not None:
+            same = Memory.objects.within(scope).filter(pk=known.pk)
+            same.update(seen_count=F("seen_count") + 1, updated_at=timezone.now())
             return same.get()
         note.save(force_insert=True)
         make_findable(scope, note, entry)
@@ -196,6 +211,7 @@ def embedded_or_later(memory: Memory) -> Entry | None:
     """Return what the memory will be found by, or None when the embedder is away or need not."""
     if not findable(memory):
         return None
+    embedder.follow()  # what another one makes now would be found by nobody
     try:
         return entries_of([memory])[0]
     except ProviderError:

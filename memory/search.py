@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import OperationalError
@@ -121,8 +121,9 @@ def _place(cursor: str) -> tuple[datetime, UUID]:
         moment = datetime.fromisoformat(at)
         if moment.tzinfo is None:
             raise ValueError("naive")
-        return moment, UUID(pk)
-    except (ValueError, binascii.Error, UnicodeError) as error:
+        # In UTC, as it was made: a moment outside the calendar fails here, not in the query.
+        return moment.astimezone(UTC), UUID(pk)
+    except (ValueError, OverflowError, binascii.Error, UnicodeError) as error:
         raise InvalidInput("That page of the list does not exist.") from error
 
 

@@ -32,7 +32,8 @@ def empty(claimed: Claim) -> None:
         bar(scope, [source for _memory, source in old if source])
         Memory.objects.within(scope).filter(pk__in=[memory for memory, _source in old]).delete()
         oldest = trash.order_by("trashed_at").values_list("trashed_at", flat=True).first()
-    if oldest is None:
-        jobs.finish(claimed)
-    else:
-        jobs.again(claimed, at=max(oldest + KEPT, timezone.now()))
+        # Still holding the scope: what is forgotten after this finds the job over, or due again.
+        if oldest is None:
+            jobs.finish(claimed)
+        else:
+            jobs.again(claimed, at=max(oldest + KEPT, timezone.now()))

@@ -8,6 +8,7 @@ urlpatterns = [
     path("", views.memory, name="memory"),
     path("add/", views.memory_add, name="memory_add"),
     path("settings/", views.memory_settings, name="memory_settings"),
+    path("retry/", views.memory_retry, name="memory_retry"),
     path("forget-everything/", views.memory_forget, name="memory_forget"),
     path("<uuid:memory_id>/", views.memory_row, name="memory_row"),
     path("<uuid:memory_id>/edit/", views.memory_edit, name="memory_edit"),

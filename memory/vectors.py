@@ -1,14 +1,34 @@
 """Vectors as they may be stored: finite, of one length, of norm 1."""
 
 import base64
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
 
 import numpy as np
 
 type Vectors = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
 TINY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A text's vector, of norm 1, with the name of the embedder that made it."""
+
+    model: str
+    vector: Sequence[float]
+
+    def packed(self) -> dict[str, str]:
+        """Return it for a column of JSON: half precision, as search keys are stored; 1 KB."""
+        half = np.asarray(self.vector, dtype="<f2").tobytes()
+        return {"model": self.model, "vector": base64.b64encode(half).decode()}
+
+    @classmethod
+    def unpacked(cls, packed: Mapping[str, str]) -> Self:
+        """Return what `packed` was made of."""
+        half = np.frombuffer(base64.b64decode(packed["vector"]), dtype="<f2")
+        return cls(packed["model"], half.astype(np.float32).tolist())
 
 
 def units(rows: Any) -> Vectors:

@@ -18,6 +18,7 @@ from accounts.text import clean_text, cut
 from accounts.web import SeeOther
 from memory import edit as verbs
 from memory.exchange import read_sessions
+from memory.jobs import retry_parked
 from memory.learnt import learnt_for_replies
 from memory.models import MEMORY_CHARS, Memory
 from memory.preferences import InvalidPreferences, change_preferences, preferences_of
@@ -236,6 +237,15 @@ def memory_settings(request: MemberRequest) -> HttpResponseBase:
         saved = {"memory_settings": changed, "saved": True}
         return render(request, "memory/settings.html", saved)
     messages.success(request, _("Saved."))
+    return _back(request)
+
+
+@member
+@require_POST
+def memory_retry(request: MemberRequest) -> HttpResponseBase:
+    """Start again what was given up after several tries."""
+    if retry_parked(request.membership.scope):
+        messages.success(request, _("It is tried again."))
     return _back(request)
 
 

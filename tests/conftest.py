@@ -54,12 +54,6 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _static_folder() -> None:
-    """WhiteNoise warns, which is an error here, where nothing was collected yet."""
-    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _flush_as_owner() -> Iterator[None]:
     """Tests with transaction=True end with TRUNCATE, which the application may not."""
     flush = TransactionTestCase._fixture_teardown

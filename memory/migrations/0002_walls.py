@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
         # Exact search reads this index alone. An index row holds 2,704 bytes: 1,024 dimensions fit.
         migrations.RunSQL(
             "create index search_key_covering on memory_searchkey (tenant_id, user_id, model, dims)"
-            " include (memory_id, \"position\", speaker, embedding) where dims <= 1024",
+            ' include (memory_id, "position", speaker, embedding) where dims <= 1024',
             "drop index search_key_covering",
         ),
     ]

@@ -10,7 +10,6 @@ import subprocess
 import sys
 
 import django
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command, get_commands
 from django.db import DatabaseError, connection
@@ -30,8 +29,6 @@ def main() -> None:
         check_role()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    if not settings.WHITENOISE_USE_FINDERS:
-        call_command("collectstatic", interactive=False, verbosity=0)
     if "first_link" in get_commands():
         call_command("first_link")
 

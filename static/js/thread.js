@@ -25,6 +25,7 @@ export class Thread extends EventTarget {
   #scroll = $("#thread-scroll");
   #socket;
   #replies = new Map(); // id -> {n, attaching, timer}
+  #ended = new Set(); // An answer to `attach` may come behind the end; it would wake the dead.
   #following = true;
   #lastTop = 0;
   #hellos = 0;
@@ -136,6 +137,7 @@ export class Thread extends EventTarget {
     const grown = "messages" in frame && frame.messages !== Number(this.#element.dataset.messages);
     if (this.#hellos > 1 || missed || grown) this.refresh();
     for (const [id, status] of running) {
+      this.#ended.delete(id);
       if (this.#reply(id) && status !== "waiting") this.#attach(id);
     }
     const pending = new Set(frame.learnt_pending ?? []);
@@ -182,6 +184,7 @@ export class Thread extends EventTarget {
   #started(frame) {
     const reply = this.#reply(frame.reply);
     if (!reply) return this.refresh();
+    this.#ended.delete(frame.reply);
     const ended = !RUNNING.has(reply.dataset.status);
     this.#replies.set(frame.reply, { n: 0, attaching: false, timer: 0 });
     this.#makeLive(reply);
@@ -207,7 +210,7 @@ export class Thread extends EventTarget {
   /** Whether this frame is the next one; a repeat is dropped, a gap asks for what is missing. */
   #isNext(frame) {
     const reply = this.#reply(frame.reply);
-    if (!reply) return false;
+    if (!reply || this.#ended.has(frame.reply)) return false;
     const state = this.#state(frame.reply);
     if (frame.n <= state.n) return false;
     if (frame.n > state.n + 1) {
@@ -250,7 +253,7 @@ export class Thread extends EventTarget {
 
   #snapshot(frame) {
     const reply = this.#reply(frame.reply);
-    if (!reply) return;
+    if (!reply || this.#ended.has(frame.reply)) return;
     const state = this.#state(frame.reply);
     if (frame.n < state.n) return;
     state.n = frame.n;
@@ -266,6 +269,7 @@ export class Thread extends EventTarget {
   #finished(frame) {
     const reply = this.#reply(frame.reply);
     this.#forgetState(frame.reply);
+    if (!RUNNING.has(frame.status)) this.#ended.add(frame.reply);
     if (!reply) return this.refresh();
     const drawn = parse(frame.html).querySelector(".reply");
     if (drawn) {
@@ -348,7 +352,10 @@ export class Thread extends EventTarget {
       else if (before.dataset.status === now.dataset.status && before.dataset.reply === now.dataset.reply) continue;
       else before.replaceWith(document.importNode(now, true));
       if (!RUNNING.has(now.dataset.status)) this.#forgetState(now.dataset.reply);
-      else this.#replies.delete(now.dataset.reply);
+      else {
+        this.#replies.delete(now.dataset.reply);
+        this.#ended.delete(now.dataset.reply);
+      }
       wake(shown);
       this.#attachWithin(shown);
     }

@@ -7,7 +7,7 @@ from accounts import invite as invitations
 from accounts.door import memberships_of
 from accounts.errors import InvalidInput, NotFound
 from accounts.invite import accept, invite, look, revoke
-from accounts.join import new_organisation, new_person
+from accounts.join import change_role, disable, leave, new_organisation, new_person
 from accounts.models import AuditEntry, Invitation, Membership, Tenant, User
 from accounts.scope import entered_tenant
 from tests.accounts.conftest import at_once, personal
@@ -149,3 +149,28 @@ def test_of_many_who_follow_one_link_at_once_one_gets_in(mara: User) -> None:
     assert sum(isinstance(result, Membership) for result in results) == 1
     assert sum(isinstance(result, NotFound) for result in results) == 4
     assert members(acme) == 2
+
+
+@pytest.mark.parametrize("role", ["member", ""])
+def test_who_is_no_admin_any_more_makes_no_link(
+    bob_in_acme: Membership, bob: User, mara: User, role: str
+) -> None:
+    """Their request passed the door, and then waited for the one that removed them."""
+    change_role(bob_in_acme.scope, role="admin", actor=mara)
+    if role:
+        change_role(bob_in_acme.scope, role=role, actor=mara)
+    else:
+        leave(bob_in_acme.scope, actor=mara)
+    with pytest.raises(NotFound):
+        invite(bob_in_acme.tenant, actor=bob, role="admin", days=7)
+    assert not Invitation.objects.exists()
+
+
+def test_who_is_disabled_does_not_come_back_by_a_link_of_their_own(
+    bob_in_acme: Membership, bob: User, mara: User, token: str
+) -> None:
+    change_role(bob_in_acme.scope, role="admin", actor=mara)
+    own = invite(bob_in_acme.tenant, actor=bob, role="admin", days=7)
+    disable(bob)
+    assert look(own).state == "expired"
+    assert look(token).state == "ok"

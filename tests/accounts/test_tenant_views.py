@@ -287,3 +287,12 @@ def test_a_person_who_was_removed_keeps_what_is_elsewhere(
     as_mara.post(reverse("member_remove", args=[acme.slug, bob.pk]))
     assert as_bob.get(reverse("account")).status_code == HTTPStatus.OK
     assert [m.scope for m in memberships_of(bob.pk)] == [Scope(personal(bob).tenant_id, bob.pk)]
+
+
+@pytest.mark.parametrize("nobody", [0, 2**63, 10**30])
+@pytest.mark.parametrize("name", ["member_role", "member_remove", "invitation_revoke"])
+def test_what_can_be_nobodys_id_is_not_there(
+    as_mara: Client, acme: Tenant, name: str, nobody: int
+) -> None:
+    address = reverse(name, args=[acme.slug, nobody])
+    assert as_mara.post(address, {"role": "admin"}).status_code == HTTPStatus.NOT_FOUND

@@ -19,7 +19,9 @@ from accounts.models import Tenant, User
 from accounts.scope import Scope, entered
 from chatapp import replies, steps
 from chatapp.models import ChatSession, Message
+from chatapp.replies import Replies
 from chatapp.routing import sockets
+from chatapp.visitor import Visitor, visitor_of
 from memory import embedder, model_choice
 from tests.stub_model import MODEL, StubModel
 
@@ -258,3 +260,65 @@ def conversation(talk: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         return async_to_sync(whole)(*args, **kwargs)
 
     return run
+
+
+class FakePage:
+    """A page that only keeps what it was sent."""
+
+    def __init__(self, visitor: Visitor, session_id: UUID | None) -> None:
+        self.visitor, self.session_id = visitor, session_id
+        self.sent: list[dict[str, Any]] = []
+        self.code: int | None = None
+        self.news = asyncio.Event()
+
+    def put(self, frame: str) -> None:
+        self.sent.append(json.loads(frame))
+        self.news.set()
+
+    def end(self, code: int) -> None:
+        self.code = code
+        self.news.set()
+
+    async def until(self, kind: str) -> dict[str, Any]:
+        async with asyncio.timeout(10):
+            while True:
+                for frame in self.sent:
+                    if frame["type"] == kind:
+                        return frame
+                self.news.clear()
+                await self.news.wait()
+
+    def text(self) -> str:
+        text, n = "", 0
+        for frame in self.sent:
+            if frame["type"] == "snapshot" and frame["n"] >= n:
+                text, n = frame["text"], frame["n"]
+            elif frame["type"] == "delta" and frame["n"] > n:
+                assert frame["n"] == n + 1
+                text, n = text + frame["text"], n + 1
+        return text
+
+
+def two_processes(talk: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run with two registries that know of each other."""
+
+    async def whole(*args: Any) -> None:
+        one, two = Replies(), Replies()
+        one.start()
+        two.start()
+        try:
+            async with asyncio.timeout(10):
+                while not (one.hub.has_peers and two.hub.has_peers):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            await talk(one, two, *args)
+        finally:
+            await one.close()
+            await two.close()
+
+    return async_to_sync(whole)
+
+
+def visitor(who: Person) -> Visitor:
+    found = visitor_of(who.cookie, who.tenant.slug)
+    assert found is not None
+    return found

@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from accounts.ids import random_id
 from accounts.scope import entered
 from accounts.signals import login_ended
-from chatapp import frames, outbox, replies, turn
+from chatapp import frames, outbox, replies, turn, writing
 from chatapp.models import ChatSession, Message
 from memory.models import Job, Memory
 from memory.remember import add
@@ -351,7 +351,7 @@ def test_a_fault_of_ours_fails_the_reply_with_a_general_sentence(
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise ZeroDivisionError("secret words")
 
-    monkeypatch.setattr(replies, "memory_block", broken)
+    monkeypatch.setattr(writing, "memory_block", broken)
     session = new_chat(mara)
     seen = ask(mara, session, "Hi")
     assert seen[-1]["status"] == "failed"
@@ -369,6 +369,14 @@ def test_without_a_model_the_reply_says_what_is_remembered_and_what_to_do(mara: 
     assert "No language model is set up" in text
     assert "Mara is vegetarian\\." in text
     assert "ask whoever runs this installation" in text
+
+
+def test_without_a_model_what_is_told_to_be_remembered_is_acknowledged(mara: Person) -> None:
+    session = new_chat(mara)
+    ask(mara, session, "Remember that I am vegetarian")
+    text = stored(mara, session)[1][2]
+    assert "- I am vegetarian\\." in text
+    assert "Nothing that I remember" not in text
 
 
 def test_what_the_stream_showed_is_what_is_stored(mara: Person, model: StubModel) -> None:

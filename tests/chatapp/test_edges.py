@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.test import Client
 
 from accounts.errors import NotFound
 from accounts.ids import random_id
@@ -58,6 +60,12 @@ def test_only_our_own_pages_open_sockets(origin: str, host: str, ours: bool, set
     assert is_ours(origin, host) is ours
 
 
+def test_a_login_cookie_that_holds_a_nul_is_nobodys(client: Client, db: None) -> None:
+    cookie = f'{settings.SESSION_COOKIE_NAME}="\\000\\000stillnotakey"'
+    assert client.get("/login/", headers={"Cookie": cookie}).status_code == HTTPStatus.OK
+    assert visitor_of(login_in([(b"cookie", cookie.encode())]), "acme") is None
+
+
 def test_a_socket_without_an_origin_is_refused_before_anything_else(mara: Person) -> None:
     @async_to_sync
     async def talk() -> bool:
@@ -95,6 +103,39 @@ def test_an_outbox_holds_until_the_first_frame_and_keeps_the_order() -> None:
         return sent
 
     assert talk() == ["first", "second", "third"]
+
+
+def test_a_whole_reply_may_be_larger_than_what_may_wait() -> None:
+    @async_to_sync
+    async def talk() -> None:
+        waiting = [0]
+        box, _, given_up = boxed(lambda: waiting[0])
+        box.put("x" * (BUDGET + 1))
+        waiting[0] = BUDGET + 1
+        box.put("and on it goes")
+        assert given_up == []
+        waiting[0] = 2 * BUDGET + 1
+        box.put("too much")
+        assert given_up == ["given up"]
+
+    talk()
+
+
+def test_a_frame_that_can_not_be_sent_ends_the_socket() -> None:
+    @async_to_sync
+    async def talk() -> list[str]:
+        given_up: list[str] = []
+
+        async def refuse(message: dict[str, Any]) -> None:
+            raise ValueError("too large")
+
+        box = Outbox(refuse, None, lambda: given_up.append("given up"))
+        box.release("first")
+        await box.run()
+        box.put("ignored")
+        return given_up
+
+    assert talk() == ["given up"]
 
 
 def test_an_outbox_gives_up_on_who_does_not_read() -> None:
@@ -166,6 +207,8 @@ def test_a_disabled_person_is_nobody(mara: Person) -> None:
         (b"recollect_login=", ""),
         (b"other=1", None),
         (b"\xff\xfe=;;;=", None),
+        (b'other={"a": [1, 2]}; recollect_login=abc', "abc"),  # of a program on another port
+        (b'recollect_login="a\\000b"', None),
     ],
 )
 def test_cookies_are_read_with_care(header: bytes, login: str | None) -> None:
@@ -241,6 +284,13 @@ def test_without_a_model_and_memory_the_note_is_told() -> None:
     text = without_model.text([], note="Memory was not available.", zone=UTC, is_operator=False)
     assert "Memory was not available." in text
     assert "Nothing that I remember" not in text
+
+
+def test_without_a_model_an_order_to_remember_is_acknowledged() -> None:
+    text = without_model.text([], told=["I am vegetarian."], note="", zone=UTC, is_operator=False)
+    assert "will be remembered:\n\n- I am vegetarian\\." in text
+    assert "Nothing that I remember" not in text
+    assert "No language model is set up" in text
 
 
 def test_the_pieces_are_the_whole() -> None:

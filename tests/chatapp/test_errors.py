@@ -2,6 +2,7 @@ from http import HTTPStatus
 
 import pytest
 from django.core.exceptions import BadRequest, PermissionDenied
+from django.db import OperationalError
 from django.http import Http404
 from django.test import Client, RequestFactory
 
@@ -9,15 +10,15 @@ from chatapp.errors import bad_request, csrf_failure, forbidden, not_found, serv
 from tests.chatapp.conftest import Person
 
 WAYS = [
-    (bad_request, [BadRequest("secret")], HTTPStatus.BAD_REQUEST),
-    (forbidden, [PermissionDenied("secret")], HTTPStatus.FORBIDDEN),
-    (not_found, [Http404("secret")], HTTPStatus.NOT_FOUND),
-    (server_error, [], HTTPStatus.INTERNAL_SERVER_ERROR),
-    (csrf_failure, [], HTTPStatus.FORBIDDEN),
+    pytest.param(bad_request, [BadRequest("secret")], HTTPStatus.BAD_REQUEST, id="bad_request"),
+    pytest.param(forbidden, [PermissionDenied("secret")], HTTPStatus.FORBIDDEN, id="forbidden"),
+    pytest.param(not_found, [Http404("secret")], HTTPStatus.NOT_FOUND, id="not_found"),
+    pytest.param(server_error, [], HTTPStatus.INTERNAL_SERVER_ERROR, id="server_error"),
+    pytest.param(csrf_failure, [], HTTPStatus.FORBIDDEN, id="csrf_failure"),
 ]
 
 
-@pytest.mark.parametrize(("view", "more", "status"), WAYS, ids=lambda part: str(part))
+@pytest.mark.parametrize(("view", "more", "status"), WAYS)
 @pytest.mark.parametrize(
     ("asking", "kind"),
     [({}, "text/html"), ({"Accept": "application/json"}, "application/json")],
@@ -64,4 +65,25 @@ def test_a_mistake_of_ours_is_a_page_that_needs_nothing(
     response = client.get("/login/")
     assert response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
     assert "Something went wrong" in response.content.decode()
+    assert "secret" not in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("asking", "kind"),
+    [({}, "text/html"), ({"Accept": "application/json"}, "json"), ({"HX-Request": "true"}, "html")],
+)
+def test_while_the_database_is_away_a_page_says_so_and_asks_it_nothing(
+    mara: Person, monkeypatch: pytest.MonkeyPatch, asking: dict[str, str], kind: str
+) -> None:
+    def away(*args: object, **kwargs: object) -> None:
+        raise OperationalError("secret")
+
+    mara.client.raise_request_exception = False
+    with monkeypatch.context() as patched:
+        patched.setattr("django.db.backends.utils.CursorWrapper.execute", away)
+        response = mara.client.get("/account/", headers=asking)
+    assert response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert kind in response["Content-Type"]
+    assert response["Retry-After"] == "5"
+    assert "Nothing was lost" in response.content.decode().replace("&#x27;", "'")
     assert "secret" not in response.content.decode()

@@ -84,3 +84,4 @@ def test_an_error_names_the_message_that_failed() -> None:
     assert frames.client_id_in('{"client_id": "x"}') == "x"
     assert frames.client_id_in('{"client_id": 5}') is None
     assert frames.client_id_in("nonsense") is None
+    assert frames.client_id_in(r'{"client_id": "\ud800"}') is None

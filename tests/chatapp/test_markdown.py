@@ -139,3 +139,10 @@ def test_what_a_late_page_is_shown_finishes_nothing() -> None:
     finished, drawn = blocks.feed("", 1.0)
     assert re.findall(r"<p>(\w+)</p>", finished) == ["one", "two"]
     assert drawn == "<p>three</p>\n"
+
+
+def test_headings_begin_below_the_pages_own() -> None:
+    html = render("# One\n\n## Two\n\n### Three\n\n#### Four\n\nSix\n===\n")
+    assert re.findall(r"<(h\d)>(\w+)</\1>", html) == [
+        *(("h3", "One"), ("h4", "Two"), ("h5", "Three"), ("h6", "Four"), ("h3", "Six"))
+    ]

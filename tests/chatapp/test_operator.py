@@ -8,7 +8,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from accounts.join import new_person
-from memory import model_choice
+from memory import embedder, model_choice
 from memory.discovery import Found
 from memory.models import ModelSettings
 from tests.chatapp.conftest import Person
@@ -224,6 +224,11 @@ def test_a_test_of_nothing_says_so_in_a_sentence(as_operator: Client) -> None:
 # Embeddings
 
 
+@pytest.fixture(autouse=True)
+def _followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder, "_followed", None)
+
+
 def embeddings(stub: StubModel, **data: str) -> dict[str, str]:
     return {
         "action": "embeddings",
@@ -247,6 +252,7 @@ def test_an_embeddings_address_is_kept_once_it_has_proved_itself(
     assert (choice.base_url, choice.model, choice.api_key) == (locked.base_url, "embed-1", KEY)
     page = as_operator.get(reverse("operator")).content.decode()
     assert KEY not in page
+    assert embedder.current().name == "embed-1"  # in this process, which answers questions
     again = as_operator.post(reverse("operator"), embeddings(locked))
     assert again.status_code == HTTPStatus.SEE_OTHER
     assert model_choice.current_embeddings().api_key == KEY

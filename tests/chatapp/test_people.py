@@ -1,13 +1,16 @@
 """The admin's pages: counts without text, a purge that says exactly what it did, the audit."""
 
+import re
 from http import HTTPStatus
 
 import pytest
+from django.db import DatabaseError
 from django.urls import reverse
 
 from accounts.join import change_role, join, leave, new_tenant
 from accounts.models import AuditEntry, Membership, Tenant
 from accounts.scope import Scope, entered, entered_tenant
+from chatapp import people
 from chatapp.models import ChatSession, Message
 from memory import remember
 from memory.models import Memory
@@ -62,7 +65,7 @@ def test_an_admin_sees_who_is_there_and_how_much_and_not_a_word_of_it(
 
 def test_a_search_finds_people_by_name_or_address(ada: Person, known: Person) -> None:
     url = reverse("people", args=[ada.tenant.slug])
-    for query, names in (("mar", ["Mara"]), ("BOB@", ["Bob"]), ("%", [])):
+    for query, names in (("mar", ["Mara"]), ("BOB@", ["Bob"]), ("%", []), ("\0Bo\0b", ["Bob"])):
         found = ada.client.get(url, {"q": query}).context["people"]
         assert [row["user"].name for row in found] == names
 
@@ -175,3 +178,30 @@ def test_the_audit_is_read_newest_first_and_only_of_ones_own_tenant(
     actions = [entry.action for entry in page.context["entries"]]
     assert actions[0] == "people.listed"
     assert {entry.tenant_id for entry in page.context["entries"]} == {ada.tenant.pk}
+
+
+def test_the_audit_page_says_in_words_who_did_what_to_whom(ada: Person, known: Person) -> None:
+    for what in people.WHAT:
+        sent = {"what": what, "confirm": known.user.email, "reason": "Asked for."}
+        ada.client.post(purge_url(known), sent)
+    shown = ada.client.get(reverse("audit", args=[ada.tenant.slug])).content.decode()
+    rows = [
+        [" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in re.split("</t[dh]>", row)[1:4]]
+        for row in re.findall(r"<tr>\s*<td.*?</tr>", shown, re.S)
+    ]
+    assert rows[:2] == [["Bob", "Purged everything", "Mara"], ["Bob", "Purged memories", "Mara"]]
+
+
+def test_nothing_is_erased_that_can_not_be_written_down(
+    ada: Person, known: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*args: object, **kwargs: object) -> None:
+        raise DatabaseError("the audit is away")
+
+    monkeypatch.setattr(people, "record", away)
+    given = {"what": "everything", "confirm": known.user.email, "reason": "Asked for."}
+    with pytest.raises(DatabaseError):
+        ada.client.post(purge_url(known), given)
+    assert memories(known.scope) == 3
+    with entered(known.scope):
+        assert ChatSession.objects.within(known.scope).exists()

@@ -1,133 +1,33 @@
-"""Two processes, played by two registries in one loop, and a process that ends."""
+"""Replies in the hands of a process: stopped from elsewhere, cut off, ended, remembered."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from django.db import OperationalError
 
-from chatapp import replies, turn
-from chatapp.journal import Journal, Shelf
-from chatapp.journal import client as redis_client
-from chatapp.markdown import render
-from chatapp.replies import Replies, Stream
-from chatapp.visitor import Visitor, visitor_of
-from tests.chatapp.conftest import Browser, Person, conversation, new_chat, said, stored
+from accounts.scope import entered
+from chatapp import replies, sessions, turn
+from chatapp.models import Message
+from chatapp.replies import Replies
+from memory.models import Job
+from tests.chatapp.conftest import (
+    Browser,
+    FakePage,
+    Person,
+    conversation,
+    new_chat,
+    said,
+    stored,
+    two_processes,
+    visitor,
+)
 from tests.stub_model import StubModel
 
 NUMBERS = [f"{number} " for number in range(1, 61)]
 SIXTY = "".join(NUMBERS)
-
-
-class FakePage:
-    """A page that only keeps what it was sent."""
-
-    def __init__(self, visitor: Visitor, session_id: UUID | None) -> None:
-        self.visitor, self.session_id = visitor, session_id
-        self.sent: list[dict[str, Any]] = []
-        self.code: int | None = None
-        self.news = asyncio.Event()
-
-    def put(self, frame: str) -> None:
-        self.sent.append(json.loads(frame))
-        self.news.set()
-
-    def end(self, code: int) -> None:
-        self.code = code
-        self.news.set()
-
-    async def until(self, kind: str) -> dict[str, Any]:
-        async with asyncio.timeout(10):
-            while True:
-                for frame in self.sent:
-                    if frame["type"] == kind:
-                        return frame
-                self.news.clear()
-                await self.news.wait()
-
-    def text(self) -> str:
-        text, n = "", 0
-        for frame in self.sent:
-            if frame["type"] == "snapshot" and frame["n"] >= n:
-                text, n = frame["text"], frame["n"]
-            elif frame["type"] == "delta" and frame["n"] > n:
-                assert frame["n"] == n + 1
-                text, n = text + frame["text"], n + 1
-        return text
-
-
-def two_processes(talk: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run with two registries that know of each other."""
-
-    async def whole(*args: Any) -> None:
-        one, two = Replies(), Replies()
-        one.start()
-        two.start()
-        try:
-            async with asyncio.timeout(10):
-                while not (one.hub.has_peers and two.hub.has_peers):  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
-            await talk(one, two, *args)
-        finally:
-            await one.close()
-            await two.close()
-
-    return async_to_sync(whole)
-
-
-def visitor(who: Person) -> Visitor:
-    found = visitor_of(who.cookie, who.tenant.slug)
-    assert found is not None
-    return found
-
-
-def test_a_page_at_another_process_sees_the_same(mara: Person, model: StubModel) -> None:
-    model.script(tokens=NUMBERS, per_token=0.02)
-    session, who = new_chat(mara), visitor(mara)
-
-    @two_processes
-    async def talk(one: Replies, two: Replies) -> None:
-        here, there = FakePage(who, session.pk), FakePage(who, session.pk)
-        one.add(here)
-        two.add(there)
-        await asyncio.sleep(0.2)
-        await one.begin(here, session.pk, "Count", uuid4())
-        ended = [await page.until("finished") for page in (here, there)]
-        assert ended[0]["html"] == ended[1]["html"]
-        assert here.text() == SIXTY
-        kinds = [frame["type"] for frame in there.sent]
-        assert kinds.index("stored") < kinds.index("started") < kinds.index("delta")
-        assert "session" in kinds
-        assert SIXTY.startswith(there.text())
-        assert there.text()
-
-    talk()
-
-
-def test_a_page_that_comes_to_another_process_goes_on_there(mara: Person, model: StubModel) -> None:
-    model.script(tokens=NUMBERS, per_token=0.04)
-    session, who = new_chat(mara), visitor(mara)
-
-    @two_processes
-    async def talk(one: Replies, two: Replies) -> None:
-        here = FakePage(who, session.pk)
-        one.add(here)
-        await one.begin(here, session.pk, "Count", uuid4())
-        delta = await here.until("delta")
-        await asyncio.sleep(0.3)
-        later = FakePage(who, session.pk)
-        two.add(later)
-        await two.attach(later, UUID(delta["reply"]), 0)
-        await later.until("finished")
-        assert later.sent[0]["type"] == "snapshot"
-        assert SIXTY.startswith(later.text())
-
-    talk()
 
 
 def test_stop_reaches_the_process_that_writes(mara: Person, model: StubModel) -> None:
@@ -167,43 +67,6 @@ def test_a_process_that_ends_marks_what_it_writes(mara: Person, model: StubModel
     assert (role, status) == ("assistant", "interrupted")
     assert text.startswith("1 ")
     assert model.asked("chat")[0].wait(2)
-
-
-def test_what_waits_for_nobody_is_answered_by_recovery(
-    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model.script(text="Here I am.")
-    session = new_chat(mara)
-    monkeypatch.setattr(turn, "PATIENCE", turn.PATIENCE * 0)
-    turn.begin(mara.scope, session.pk, text="Hello?", client_id=uuid4(), claiming=False)
-
-    @conversation
-    async def talk(browser: Browser) -> None:
-        tab = await browser.open(mara, session)
-        await tab.until("finished", status="complete")
-
-    talk()
-    assert stored(mara, session)[1][2] == "Here I am."
-
-
-def test_a_lost_reply_is_interrupted_with_what_its_journal_holds(
-    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = new_chat(mara)
-    monkeypatch.setattr(turn, "LEASE", turn.LEASE * 0)
-    begun = turn.begin(mara.scope, session.pk, text="Hello?", client_id=uuid4())
-    assert begun.turn is not None
-
-    @conversation
-    async def talk(browser: Browser) -> None:
-        redis = redis_client()
-        await redis.rpush(f"recollect:journal:{begun.reply.pk.hex}", "Once ", "upon")
-        await redis.aclose()
-        tab = await browser.open(mara, session)
-        await tab.until("finished", status="interrupted")
-
-    talk()
-    assert stored(mara, session)[1] == ("assistant", "interrupted", "Once upon")
 
 
 def test_a_session_that_is_deleted_ends_what_runs_in_it(mara: Person, model: StubModel) -> None:
@@ -274,31 +137,6 @@ def test_an_end_that_can_not_be_stored_at_once_is_stored_later(
     assert stored(mara, session)[1][2] == "Kept."
 
 
-def test_an_end_that_can_not_be_stored_at_all_is_left_to_recovery(
-    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model.script(text="Kept all the same.")
-    session = new_chat(mara)
-
-    def away(*args: Any, **kwargs: Any) -> Any:
-        raise OperationalError
-
-    monkeypatch.setattr(turn, "finish", away)
-    monkeypatch.setattr(turn, "LEASE", turn.LEASE * 0)
-    monkeypatch.setattr(replies, "FINISH_TRIES", 1)
-    monkeypatch.setattr(replies, "RECOVER_SECONDS", 0.1)
-
-    @conversation
-    async def talk(browser: Browser) -> None:
-        tab = await browser.open(mara, session)
-        await tab.say("Hello?")
-        await tab.until("error", code="database_away")
-        await tab.until("finished", status="interrupted")
-
-    talk()
-    assert stored(mara, session)[1] == ("assistant", "interrupted", "Kept all the same.")
-
-
 def test_the_end_of_a_reply_of_old_is_shown_to_who_asks(mara: Person) -> None:
     session = new_chat(mara)
     (reply,) = said(mara, session, ("q", "**a**"))
@@ -312,75 +150,82 @@ def test_the_end_of_a_reply_of_old_is_shown_to_who_asks(mara: Person) -> None:
     assert "<strong>a</strong>" in talk()["html"]
 
 
-# The journal.
+def test_a_reply_that_ends_while_its_row_is_read_is_shown_as_ended(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = new_chat(mara)
+    (reply,) = said(mara, session, ("q", "**a**"))
+    real = sessions.reply_of
+
+    def stale_at_first(*args: Any, **kwargs: Any) -> Message:
+        monkeypatch.setattr(sessions, "reply_of", real)
+        row = real(*args, **kwargs)
+        row.status = Message.Status.STREAMING
+        return row
+
+    @conversation
+    async def talk(browser: Browser) -> list[dict[str, Any]]:
+        tab = await browser.open(mara, session)
+        monkeypatch.setattr(sessions, "reply_of", stale_at_first)
+        await tab.send({"type": "attach", "reply": str(reply.pk), "after": 3})
+        await tab.until("finished", status="complete")
+        return tab.of("snapshot")
+
+    assert talk() == []
 
 
-def test_a_stream_replays_what_a_page_lacks(mara: Person) -> None:
-    who = visitor(mara)
+def test_the_questions_vector_goes_on_with_the_job(mara: Person, model: StubModel) -> None:
+    model.script(text="Noted.")
+    session = new_chat(mara)
 
-    @async_to_sync
-    async def talk() -> None:
-        stream = Stream(mara.scope, uuid4(), uuid4())
-        for number, text in enumerate(["one\n\n", "two\n\n", "three\n\n", "four"]):
-            stream.push(text, number * 1.0)
-        for after in range(5):
-            page = FakePage(who, None)
-            stream.attach(page, after)
-            texts = [frame["text"] for frame in page.sent]
-            assert "".join(texts) == "".join(stream.journal.texts[after:])
-            if after < 4:
-                assert page.sent[-1]["open"] == stream.blocks.now()
-        late = FakePage(who, None)
-        stream.attach(late, 0)
-        (snapshot,) = late.sent
-        assert (snapshot["type"], snapshot["n"]) == ("snapshot", 4)
-        assert snapshot["closed"] + snapshot["open"] == render(stream.journal.text())
-
-    talk()
-
-
-def test_journals_are_copied_read_and_dropped() -> None:
-    @async_to_sync
-    async def talk() -> None:
-        shelf, other, reply = Shelf(redis_client()), Shelf(redis_client()), uuid4()
-        told: list[tuple[UUID, int]] = []
-        shelf.readable = lambda pk, n: told.append((pk, n))
-        journal = Journal(["so far "])
-        shelf.add(reply, journal)
-        running = asyncio.ensure_future(shelf.run())
-        for text in ("one ", "", "two"):
-            journal.push(text)
-            shelf.touch(soon=True)
-            await asyncio.sleep(0.05)
-        found = await other.read(reply), await other.read(reply, 3)
-        shelf.drop(reply)
-        shelf.touch(soon=True)
-        await asyncio.sleep(0.2)
-        left = await other.read(reply)
-        running.cancel()
-        await shelf.close()
-        await other.close()
-        assert found == (["so far ", "one ", "", "two"], ["two"])
-        assert told[-1] == (reply, 4)
-        assert left == []
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        await tab.say("I have a cat.")
+        await tab.until("finished")
 
     talk()
+    with entered(mara.scope):
+        packed = Job.objects.within(mara.scope).get().result["question"]
+    assert packed["model"] == "all-MiniLM-L6-v2-int8"
 
 
-def test_without_redis_nothing_fails(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+def test_a_reply_that_is_stopped_before_its_first_step_asks_no_model(
+    mara: Person, model: StubModel
+) -> None:
+    session = new_chat(mara)
+    begun = turn.begin(mara.scope, session.pk, text="Hello?", client_id=uuid4())
+    assert begun.turn is not None
 
-    @async_to_sync
-    async def talk() -> None:
-        shelf, reply = Shelf(redis_client()), uuid4()
-        shelf.add(reply, Journal(["x"]))
-        running = asyncio.ensure_future(shelf.run())
-        shelf.touch(soon=True)
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        here = replies.here()
+        here._run(begun.turn, mara.tenant)
+        here.running[begun.reply.pk].stop("stopped")
+        await tab.until("finished", status="stopped")
+
+    talk()
+    assert stored(mara, session)[1] == ("assistant", "stopped", "")
+    assert model.asked("chat") == []
+
+
+def test_a_registry_keeps_nothing_of_what_is_over(mara: Person, model: StubModel) -> None:
+    session = new_chat(mara)
+
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        await tab.say("Hello?")
+        await tab.until("finished")
+        await tab.close()
+        browser.tabs.clear()
         await asyncio.sleep(0.1)
-        alive, found = not running.done(), await shelf.read(uuid4())
-        running.cancel()
-        await shelf.close()
-        assert alive
-        assert found == []
+        here = replies.here()
+        kept = (here.running, here._lives, here.following.streams, here.logins.checked)
+        assert [len(one) for one in kept] == [0, 0, 0, 0]
+        assert dict(here.hub.pages) == {}
+        assert here.shelf._journals == here.shelf._written == {}
+        assert here.writer.writing == here.writer.arriving == 0
 
     talk()

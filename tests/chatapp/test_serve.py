@@ -14,7 +14,8 @@ def test_daphne_understands_its_command_line() -> None:
     assert name == "daphne"
     read = CommandLineInterface().parser.parse_args(arguments)
     assert (read.host, read.port, read.application) == ("::1", 1234, serve.APPLICATION)
-    assert read.websocket_max_message_size == read.websocket_max_frame_size == serve.LARGEST_FRAME
+    assert read.websocket_max_frame_size == serve.LARGEST_FRAME
+    assert read.websocket_max_message_size == serve.LARGEST_MESSAGE
     assert read.websocket_timeout == -1
     assert not read.proxy_headers
     assert read.verbosity == 0  # no access log

@@ -33,7 +33,7 @@ OF_A_MEMORY = {"memory_row", "memory_edit", "memory_delete", "memory_undo", "mem
 OF_SOMETHING = OF_A_SESSION | OF_A_REPLY | OF_A_MEMORY
 OF_THE_TENANT = {
     *("new_session", "sessions"),
-    *("memory", "memory_add", "memory_settings", "memory_forget"),
+    *("memory", "memory_add", "memory_settings", "memory_forget", "memory_retry"),
 }
 # What members may do here who are no admins is tried in tests/accounts and test_people.py.
 OF_ADMINS = {

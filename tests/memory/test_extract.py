@@ -7,6 +7,8 @@ import pytest
 
 from accounts.models import User
 from accounts.scope import Scope, entered
+from memory import extract
+from memory.edit import forget
 from memory.learnt import learnt_for_replies
 from memory.models import Job, Memory
 from memory.prompts import EXAMPLES
@@ -264,3 +266,20 @@ def test_a_question_a_statement_and_friends_in_another_language(
     answer(model, {"text": "用户对花生过敏。", "quote": "我对花生过敏"})
     talk.remember("我对花生过敏")
     assert facts(talk.scope) == ["用户对花生过敏。"]
+
+
+def test_nothing_is_learnt_from_what_is_forgotten_while_it_is_read(
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch, model: StubModel
+) -> None:
+    said = "I'm allergic to nuts."
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Any:
+        with entered(talk.scope):
+            stored = Memory.objects.within(talk.scope).get(kind="exchange")
+        forget(talk.scope, memory=stored.pk)
+        fact = {"text": "The user is allergic to nuts.", "first_person": said}
+        return {"facts": [fact | {"quote": said, "supersedes": ""}]}
+
+    monkeypatch.setattr(extract, "complete_json", meanwhile)
+    assert talk.remember(said).state == Job.State.DONE
+    assert facts(talk.scope) == exchanges(talk.scope) == []

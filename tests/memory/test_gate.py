@@ -6,6 +6,7 @@ from memory.gate import Claimed, own_words, refusal
 from memory.prompts import EXAMPLES
 
 BORNE_OUT = [
+    ("As I said: I am a doctor.", "The user is a doctor.", "I am a doctor"),
     ("I'm vegetarian and never fly before 9 am.", "The user is vegetarian.", "I'm vegetarian"),
     (
         "I'm vegetarian and never fly before 9 am.",
@@ -152,6 +153,8 @@ NOT_BORNE_OUT = [
     ),
     ("Do you think I'm vegetarian?", "The user is vegetarian.", "I'm vegetarian", "question"),
     ("> I am from Mars\nhaha", "The user is from Mars.", "I am from Mars", "quoted_speech"),
+    ("She said: I am a doctor.", "The user is a doctor.", "I am a doctor", "quoted_speech"),
+    ("Er sagte: ich bin Arzt.", "Der Nutzer ist Arzt.", "ich bin Arzt", "quoted_speech"),
     ("I love tea", "<think>The user loves tea</think>", "I love tea", "reasoning"),
     ("She lives in Rome.", "The user lives in Rome.", "lives in Rome", "other_subject"),
 ]

@@ -16,7 +16,7 @@ from accounts.scope import Scope, entered
 from memory import jobs, tasks
 from memory.jobs import ATTEMPTS, LEASE, PAUSES, Hints, Overtaken
 from memory.learnt import learnt_for_replies
-from memory.models import Job, JobTicket
+from memory.models import Job, JobTicket, MemorySettings
 from memory.tasks import run_job
 from memory.tasks import sweep as sweep_task
 from tests.memory.conftest import Conversation, enqueue, exchanges, job_of, run
@@ -260,3 +260,20 @@ def test_a_broker_that_is_away_raises_nothing(
     monkeypatch.setattr(run_job, "apply_async", refuse)
     assert Hints().send(uuid4(), "interactive") is False
     assert "password" not in caplog.text
+
+
+def test_what_was_said_while_a_purge_was_under_way_is_remembered_after_it(
+    talk: Conversation,
+) -> None:
+    """Its job was made with the generation of before, and was not there to be erased."""
+    with entered(talk.scope):
+        MemorySettings.objects.within(talk.scope).create(
+            tenant_id=talk.scope.tenant_id, user_id=talk.scope.user_id
+        )
+    job_id = enqueue(talk.scope, talk.say("I own a boat."))
+    with entered(talk.scope):
+        began = timezone.now() - timedelta(seconds=1)
+        MemorySettings.objects.within(talk.scope).update(generation=1, purged_at=began)
+    run_job(str(job_id))
+    assert job_of(talk.scope, job_id).state == Job.State.DONE
+    assert exchanges(talk.scope) == ["I own a boat."]

@@ -154,7 +154,7 @@ def test_the_reason_for_the_end_is_kept(stub: StubModel, word: str, finish: Fini
 
 def test_reasoning_is_signalled_and_never_text(stub: StubModel) -> None:
     stub.script(text="Tea.", reasoning=["He", " likes", " tea"], per_token=0.03)
-    deltas = ask(stub, pace=0.01)
+    deltas = ask(stub, pace=lambda: 0.01)
     assert outcome(deltas) == ("Tea.", Finish.COMPLETE)
     assert deltas[0] == Delta(thinking=True)
     assert not any("like" in delta.text for delta in deltas)
@@ -185,7 +185,7 @@ def test_the_first_piece_does_not_wait_for_a_second(stub: StubModel) -> None:
 
 def test_tokens_are_bundled_by_the_pace_and_none_is_lost(stub: StubModel) -> None:
     stub.script(count=100, per_token=0.005)
-    deltas = ask(stub, pace=0.05)
+    deltas = ask(stub, pace=lambda: 0.05)
     text, _ = outcome(deltas)
     assert text == "".join(f"Hello,-{number} " for number in range(1, 101))
     assert len(deltas) < 60
@@ -193,7 +193,7 @@ def test_tokens_are_bundled_by_the_pace_and_none_is_lost(stub: StubModel) -> Non
 
 def test_a_long_reply_all_at_once_is_whole(stub: StubModel) -> None:
     stub.script(count=5_000)
-    text, finish = outcome(ask(stub, pace=0))
+    text, finish = outcome(ask(stub, pace=lambda: 0))
     assert text.split() == [f"Hello,-{number}" for number in range(1, 5_001)]
     assert finish is Finish.COMPLETE
 
@@ -201,7 +201,7 @@ def test_a_long_reply_all_at_once_is_whole(stub: StubModel) -> None:
 def test_a_reply_without_end_is_cut(stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llm, "REPLY_CHARS", 20_000)
     stub.script(shape="flood", tokens=["a"])
-    text, finish = outcome(ask(stub, pace=0))
+    text, finish = outcome(ask(stub, pace=lambda: 0))
     assert finish is Finish.LENGTH
     assert len(text) > 20_000
     assert stub.requests[-1].wait()

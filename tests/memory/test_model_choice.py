@@ -2,6 +2,7 @@ import pytest
 from django.db import IntegrityError
 from pytest_django import Settings
 
+from memory import model_choice
 from memory.model_choice import (
     OPENAI,
     Refused,
@@ -223,3 +224,15 @@ def test_there_are_two_ways_to_make_embeddings() -> None:
 )
 def test_a_server_is_its_scheme_host_and_port(one: str, other: str, same: bool) -> None:
     assert same_server(one, other) is same
+
+
+def test_the_environments_key_for_embeddings_serves_its_own_server_only(
+    settings: Settings,
+) -> None:
+    settings.EMBEDDINGS, settings.EMBEDDINGS_API_KEY = "openai", "sk-env"
+    settings.EMBEDDINGS_BASE_URL = "https://embeddings.example/v1"
+    assert model_choice.overview().embeddings_has_key
+    for address, key in (("https://embeddings.example/v1", "sk-env"), ("https://x.example", "")):
+        assert model_choice.embeddings_key_for(address) == key
+        model_choice.choose_embeddings(kind="openai", model="m", base_url=address)
+        assert model_choice.current_embeddings().api_key == key

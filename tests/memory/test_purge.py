@@ -14,6 +14,7 @@ from accounts.owned import OwnedModel
 from accounts.scope import Scope, entered
 from memory import jobs, tombstones
 from memory.edit import edit, forget
+from memory.jobs import Claim
 from memory.models import Job, JobTicket, Memory, MemorySettings, Tombstone
 from memory.purge import erase_person, preview, purge
 from memory.recall import record
@@ -109,9 +110,9 @@ def test_a_job_in_the_middle_of_which_a_purge_comes_writes_nothing(
 ) -> None:
     from memory.keys import entries_of
 
-    def purging(memories: Any) -> Any:
+    def purging(memories: Any, **known: Any) -> Any:
         purge(talk.scope)
-        return entries_of(memories)
+        return entries_of(memories, **known)
 
     monkeypatch.setattr(place, purging)
     job_id = enqueue(talk.scope, talk.say("Remember that I own a boat."))
@@ -247,3 +248,26 @@ def test_a_purge_beside_running_jobs_leaves_nothing_of_theirs() -> None:
     with entered(scope):
         assert jobs.enqueue(scope, kind=Job.Kind.EMBED)
     assert issubclass(Memory, models.Model)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_trash_is_over_before_something_else_can_be_thrown_into_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else what is forgotten just then would find a job that runs, and never be erased."""
+    scope = scope_of(new_person(email="tia@example.org", password=None, name="Tia"))
+    with entered(scope):
+        job_id = jobs.enqueue(scope, kind=Job.Kind.TRASH)
+    held: list[int] = []
+
+    def finish(claimed: Claim) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "select count(*) from pg_locks where locktype = 'advisory' and granted"
+                " and pid = pg_backend_pid()"
+            )
+            held.extend(cursor.fetchone())
+
+    monkeypatch.setattr("memory.trash.jobs.finish", finish)
+    run_job(str(job_id))
+    assert held == [1]

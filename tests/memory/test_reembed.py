@@ -7,7 +7,10 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from django.db import DatabaseError
 
+from accounts.join import join, leave, new_organisation
+from accounts.models import User
 from accounts.scope import Scope, entered
 from memory import embedder, reembed
 from memory.edit import edit, forget
@@ -154,3 +157,33 @@ def test_another_embedder_is_noticed_once_and_a_first_one_is_no_change(
     for scope, text in ((mara, "I own a boat."), (bob, "I own a bike.")):
         run_job(str(job(scope)))
         assert recalled(scope, "own") == [text]
+
+
+def test_a_change_that_was_noticed_and_not_acted_on_is_noticed_again(
+    mara: Scope, switch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(mara, text="I own a boat.")
+    notice_another_embedder()
+    switch()
+
+    def killed() -> int:
+        raise DatabaseError("the worker is killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reembed, "everyone", killed)
+        with pytest.raises(DatabaseError):
+            notice_another_embedder()
+    assert notice_another_embedder() is True
+
+
+def test_who_left_and_comes_back_finds_everything(mara: Scope, bob: Scope, switch: Any) -> None:
+    person = User.objects.get(pk=mara.user_id)
+    space = new_organisation(User.objects.get(pk=bob.user_id), name="Acme").tenant
+    scope = join(space, person).scope
+    add(scope, text="I own a boat.")
+    leave(scope, actor=person)
+    switch()
+    assert everyone() == 1
+    run_job(str(job(scope)))
+    join(space, person)
+    assert recalled(scope, "own") == ["I own a boat."]

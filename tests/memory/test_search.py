@@ -1,5 +1,6 @@
 """The list and its search: words as they stand, meaning behind them, stable pages."""
 
+from base64 import urlsafe_b64encode
 from datetime import timedelta
 from uuid import uuid4
 
@@ -148,3 +149,20 @@ def test_a_page_costs_the_same_few_queries_however_many_rows(mara: Scope) -> Non
     for number in range(20):
         keep(mara, f"Memory {number}.")
     assert cost() == few
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "",
+        "|",
+        "2026-01-01T00:00:00|" + "0" * 32,
+        "2026-01-01T00:00:00+00:00|nobody",
+        "0001-01-01T00:00:00+23:59|" + "0" * 32,
+        "9999-12-31T23:59:59-23:59|" + "0" * 32,
+    ],
+)
+def test_a_cursor_that_is_none_is_refused(mara: Scope, place: str) -> None:
+    cursor = urlsafe_b64encode(place.encode()).decode() or "%"
+    with pytest.raises(InvalidInput):
+        search(mara, before=cursor)

@@ -14,7 +14,8 @@ from django.urls import reverse
 
 from accounts.models import Membership, Tenant, User
 from accounts.scope import Scope, entered, entered_tenant
-from memory.models import Memory, MemorySettings
+from memory import jobs
+from memory.models import Job, Memory, MemorySettings
 from memory.purge import preview
 from tests.memory.conftest import Conversation, exchanges, facts, keep, recalled
 
@@ -270,3 +271,15 @@ def test_the_page_costs_the_same_queries_however_many_rows(client: Client, mara:
 def test_no_query_is_an_error(client: Client, mara: Scope, query: str) -> None:
     url = address(mara) + "?q=" + quote(query, errors="surrogatepass")
     assert client.get(url).status_code == HTTPStatus.OK
+
+
+def test_what_was_given_up_is_tried_again_by_a_button(client: Client, mara: Scope) -> None:
+    assert "Try again" not in shown(client.get(address(mara)))
+    with entered(mara):
+        job_id = jobs.enqueue(mara, kind=Job.Kind.REMEMBER, source=uuid4())
+        Job.objects.within(mara).update(state="parked")
+    assert address(mara, "memory_retry") in shown(client.get(address(mara)))
+    assert client.get(address(mara, "memory_retry")).status_code == HTTPStatus.METHOD_NOT_ALLOWED
+    assert "It is tried again." in shown(client.post(address(mara, "memory_retry"), follow=True))
+    with entered(mara):
+        assert Job.objects.within(mara).get(pk=job_id).state == "waiting"

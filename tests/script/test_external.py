@@ -1,5 +1,8 @@
 """Servers that the person brings along: what is off is said in one sentence."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +10,8 @@ import pytest
 from local import external, state
 from local.refusal import Refusal
 from local.servers import Servers
+
+from tests.script.conftest import CLONE
 
 
 def check(running: Servers, **changed: str) -> None:
@@ -112,3 +117,30 @@ def test_a_sentence_never_holds_a_password(running: Servers) -> None:
 def test_a_role_that_does_not_exist_is_named(running: Servers) -> None:
     with pytest.raises(Refusal, match="no role recollect_reviewer"):
         check(running, review="recollect_reviewer")
+
+
+@pytest.mark.parametrize(
+    ("do", "undo", "sentence"),
+    [
+        (
+            "grant recollect_review to recollect_app with inherit true",
+            "revoke recollect_review from recollect_app",
+            "The role recollect_app has the rights of recollect_review",
+        ),
+        (
+            "create role mighty bypassrls; grant mighty to recollect_web with inherit false",
+            "drop role mighty",
+            "The login may become mighty, to whom every row is open",
+        ),
+    ],
+)
+def test_the_wall_knows_of_rights_by_membership(
+    running: Servers, do: str, undo: str, sentence: str
+) -> None:
+    command = [sys.executable, "manage.py", "check", "--database", "default"]
+    given = os.environ | {"RECOLLECT_STATE": str(running.state.folder)}
+    given = {name: value for name, value in given.items() if not name.startswith("DATABASE_")}
+    with changed(running, do, undo):
+        checked = subprocess.run(command, cwd=CLONE, env=given, capture_output=True, text=True)
+    assert checked.returncode != 0
+    assert sentence in checked.stderr

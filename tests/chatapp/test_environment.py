@@ -1,0 +1,28 @@
+"""Addresses as the installation is told them: taken whole, and refused by their variable's name."""
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from chatapp.environment import database, mailer
+
+
+def test_a_databases_address_is_taken_whole() -> None:
+    address = "postgres://me:p%40ss@db.example:5433/chat?sslmode=verify-full&sslrootcert=/ca.pem"
+    taken = database(address, "DATABASE_URL")
+    assert (taken["USER"], taken["PASSWORD"], taken["HOST"]) == ("me", "p@ss", "db.example")
+    assert (taken["PORT"], taken["NAME"]) == ("5433", "chat")
+    assert taken["OPTIONS"] == {"sslmode": "verify-full", "sslrootcert": "/ca.pem"}
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://h/n", "postgres://h", "postgres://h:port/n", "postgres://h:70000/n"]
+)
+def test_what_is_no_databases_address_is_refused_by_its_name(address: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL must look like"):
+        database(address, "DATABASE_URL")
+
+
+@pytest.mark.parametrize("address", ["http://h", "smtp://", "smtp://h:port"])
+def test_what_is_no_mail_servers_address_is_refused(address: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="EMAIL_URL must be"):
+        mailer(address)
