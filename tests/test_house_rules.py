@@ -108,3 +108,31 @@ def test_templates_hold_no_inline_script_style_or_foreign_address() -> None:
         if pattern.search(line)
     ]
     assert broken == []
+
+
+def test_every_file_that_the_papers_point_to_is_there() -> None:
+    papers = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{paper.relative_to(ROOT)}: {target}"
+        for paper in papers
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", paper.read_text(encoding="utf-8"))
+        if not (paper.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_variable_that_the_readme_names_is_one_that_is_read() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("## Settings") : readme.index("With docker:")]
+    named = set(re.findall(r"`([A-Z][A-Z_]+)`", table))
+    read = set(
+        re.findall(
+            r"\"([A-Z][A-Z_]+)\"",
+            "".join(
+                (ROOT / "chatapp" / name).read_text(encoding="utf-8")
+                for name in ("settings.py", "environment.py")
+            ),
+        )
+    )
+    assert named
+    assert named - read == set()
