@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,6 +69,18 @@ class Environment:
 
     def listed(self, name: str, default: str = "") -> list[str]:
         return [part.strip() for part in self.text(name, default).split(",") if part.strip()]
+
+    def fernet_keys(self, name: str) -> list[str]:
+        """Return keys that secrets are sealed with; each must be one, lest the first use fails."""
+        keys = self.listed(name)
+        for key in keys:
+            try:
+                Fernet(key)
+            except ValueError as error:
+                raise ImproperlyConfigured(
+                    f"{name} must hold Fernet keys (URL-safe base64 of 32 bytes), with commas."
+                ) from error
+        return keys
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         value = self.text(name, choices[0])

@@ -46,6 +46,9 @@ class Following:
             stream = Followed(page.visitor.scope, reply.session_id, reply.pk)
             self.streams[reply.pk] = stream
         await self._read_on(stream)
+        if not self.hub.has(page):
+            self.detach(page)
+            return
         if stream.journal.n:
             stream.attach(page, after)
             return

@@ -112,6 +112,10 @@ class Hub:
                 del self.pages[scope]
             self.leave(group_of(scope))
 
+    def has(self, page: Page) -> bool:
+        """Tell whether the page is open still: it may be closed while something is read for it."""
+        return page in self.pages.get(page.visitor.scope, ())
+
     def of_person(self, scope: Scope) -> list[Page]:
         """Return a person's pages in one tenant."""
         return list(self.pages.get(scope, ()))

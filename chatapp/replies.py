@@ -140,6 +140,8 @@ class Replies:
             # It may have ended here while its row was read; then the row says so now.
             reply = await step(read)
             running = self.running.get(reply_id)
+        if not self.hub.has(page):
+            return
         if running is not None:
             running.attach(page, after)
         elif reply.status == Status.STREAMING:

@@ -22,7 +22,8 @@ from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
 
-VECTOR_SECONDS = 1.0
+# With fifty questions at once on a busy machine the last vector takes a second.
+VECTOR_SECONDS = 2.0
 
 type Vector = "asyncio.Task[Embedded]"
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from django.utils.csp import CSP
 
+from chatapp import pool
 from chatapp.environment import ROOT, Environment, database, mailer, state_folder
 
 env = Environment.read()
@@ -17,7 +18,7 @@ STATE_FOLDER: Path = state_folder()
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.required("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.listed("SECRET_KEY_FALLBACKS")
-FIELD_KEYS = env.listed("FIELD_KEYS")
+FIELD_KEYS = env.fernet_keys("FIELD_KEYS")
 BIND = env.text("BIND", "127.0.0.1")
 PORT = env.whole("PORT", 8765, least=1, most=65535)
 ALLOWED_HOSTS = env.listed("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -99,6 +100,7 @@ else:
             "min_size": 1,
             "max_size": env.whole("DATABASE_POOL", 6, least=1, most=100),
             "timeout": 10,
+            "check": pool.check,
         },
     }
 DATABASES["default"]["CONN_MAX_AGE"] = 0

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.door import MemberRequest, member
-from accounts.errors import AppError, InvalidInput
+from accounts.errors import AppError, InvalidInput, TooMuch
 from accounts.scope import Scope, entered
 from accounts.web import SeeOther
 from chatapp import bells, journal, turn
@@ -121,12 +121,14 @@ def session(request: MemberRequest, session_id: UUID) -> HttpResponseBase:
             client_id=_client_id(request),
             claiming=False,
         )
-    except InvalidInput as error:
+    except (InvalidInput, TooMuch) as error:
         if _wants_json(request):
             # A stranger learns no more than "not found".
             verbs.read(request.membership.scope, session_id)
             return _refused(error)
-        return _session_page(request, session_id, status=400, draft=text, error=str(error))
+        return _session_page(
+            request, session_id, status=error.http_status, draft=text, error=str(error)
+        )
     if begun.fresh:
         bells.waiting(request.membership.scope, session_id, begun.message.pk)
     url = reverse("session", args=[request.tenant.slug, session_id])

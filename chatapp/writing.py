@@ -19,7 +19,7 @@ from memory.prompts import memory_block, new_fence
 from memory.recall import Recall, record
 
 FRAME_SECONDS = 0.05
-SLOWEST_FRAMES = 0.4
+SLOWEST_FRAMES = 0.25
 EASILY = 5  # so many replies at once leave the process time to spare
 
 

@@ -226,17 +226,15 @@ def writing(claimed: Claim) -> Iterator[Scope]:
         yield scope
 
 
-def hold(scope: Scope, *, shared: bool = False) -> None:
-    """Let nobody else change what this scope remembers until the transaction ends.
-
-    With `shared` others may do so too who hold it shared: they add, and change no memory.
-    """
-    kind = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+def hold(scope: Scope) -> None:
+    """Let nobody else change what this scope remembers until the transaction ends."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"select {kind}(hashtextextended(%s, 0))",
-            [f"memory {scope.tenant_id} {scope.user_id}"],
-        )
+        cursor.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock_name(scope)])
+
+
+def lock_name(scope: Scope) -> str:
+    """Return the name of the lock that `hold` takes alone; what only adds may share it."""
+    return f"memory {scope.tenant_id} {scope.user_id}"
 
 
 def step_done(claimed: Claim, step: str, **result: Any) -> Claim:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.errors import ProviderError
-from accounts.scope import Scope, entered, read_once
+from accounts.scope import Scope, entered, read_once, write_once
 from memory import embedder
 from memory.exchange import Speaker
 from memory.folding import folded, words
-from memory.jobs import hold
+from memory.jobs import lock_name
 from memory.models import Memory, Recalled
 from memory.prompts import block_tokens, memory_line, tokens
 from memory.providers.base import Found, provider
@@ -201,16 +201,19 @@ def _recalled(found: Found, because: str) -> RecalledMemory:
     )
 
 
+# The lock by itself and first: a purge and this must not wait for each other's rows, and what is
+# written sees what a purge that it waited for has erased.
 _RECORD = """
+select pg_advisory_xact_lock_shared(hashtextextended(%(lock)s, 0));
 with given as (
-  select * from unnest(%s::uuid[], %s::smallint[], %s::float8[], %s::bool[], %s::text[])
-    as g (memory_id, rank, score, injected, because)
+  select * from unnest(%(memories)s::uuid[], %(ranks)s::smallint[], %(scores)s::float8[],
+    %(injected)s::bool[], %(because)s::text[]) as g (memory_id, rank, score, injected, because)
 ), written as (
   insert into memory_recalled
     (tenant_id, user_id, reply, memory_id, rank, score, injected, because, at)
-  select m.tenant_id, m.user_id, %s, m.id, g.rank, g.score, g.injected, g.because, %s
+  select m.tenant_id, m.user_id, %(reply)s, m.id, g.rank, g.score, g.injected, g.because, %(now)s
   from given g join memory_memory m on m.id = g.memory_id
-  where m.tenant_id = %s and m.user_id = %s
+  where m.tenant_id = %(tenant)s and m.user_id = %(user)s
   on conflict (tenant_id, user_id, reply, memory_id) do nothing
   returning tenant_id, user_id, memory_id, injected, at
 )
@@ -229,22 +232,22 @@ def record(scope: Scope, *, reply: UUID, recall: Recall) -> None:
     rows = [(one, True) for one in recall.memories] + [(one, False) for one in recall.passed_over]
     if not rows:
         return
-    with entered(scope), connection.cursor() as cursor:
-        hold(scope, shared=True)  # A purge and this must not wait for each other's rows.
-        cursor.execute(
-            _RECORD,
-            [
-                [one.id for one, _in in rows],
-                list(range(1, len(rows) + 1)),
-                [one.score for one, _in in rows],
-                [went_in for _one, went_in in rows],
-                [one.because[:200] for one, _in in rows],
-                reply,
-                timezone.now(),
-                scope.tenant_id,
-                scope.user_id,
-            ],
-        )
+    write_once(
+        scope,
+        _RECORD,
+        {
+            "lock": lock_name(scope),
+            "memories": [one.id for one, _in in rows],
+            "ranks": list(range(1, len(rows) + 1)),
+            "scores": [one.score for one, _in in rows],
+            "injected": [went_in for _one, went_in in rows],
+            "because": [one.because[:200] for one, _in in rows],
+            "reply": reply,
+            "now": timezone.now(),
+            "tenant": scope.tenant_id,
+            "user": scope.user_id,
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)

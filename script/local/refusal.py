@@ -7,6 +7,7 @@ from pathlib import Path
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+NO_PATH = {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class Refusal(Exception):
@@ -33,5 +34,10 @@ def explained(folder: Path) -> Iterator[None]:
             raise Refusal(
                 f"Cannot write to {error.filename or folder}: {error.strerror}. Make it writable "
                 "for you, or set RECOLLECT_STATE to a folder that is."
+            ) from error
+        if error.errno in NO_PATH:
+            raise Refusal(
+                f"There can be no folder {folder}: {error.strerror}. Set RECOLLECT_STATE to "
+                "another."
             ) from error
         raise

@@ -1,9 +1,10 @@
 """Addresses as the installation is told them: taken whole, and refused by their variable's name."""
 
 import pytest
+from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
-from chatapp.environment import database, mailer
+from chatapp.environment import Environment, database, mailer
 
 
 def test_a_databases_address_is_taken_whole() -> None:
@@ -26,3 +27,12 @@ def test_what_is_no_databases_address_is_refused_by_its_name(address: str) -> No
 def test_what_is_no_mail_servers_address_is_refused(address: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="EMAIL_URL must be"):
         mailer(address)
+
+
+def test_a_key_that_seals_nothing_is_refused_before_it_is_needed() -> None:
+    good = Fernet.generate_key().decode()
+    assert Environment({"FIELD_KEYS": f"{good}, {good}"}).fernet_keys("FIELD_KEYS") == [good] * 2
+    assert Environment({}).fernet_keys("FIELD_KEYS") == []
+    for bad in ("nonsense", f"{good},x", good[:-4]):
+        with pytest.raises(ImproperlyConfigured, match="FIELD_KEYS must hold Fernet keys"):
+            Environment({"FIELD_KEYS": bad}).fernet_keys("FIELD_KEYS")

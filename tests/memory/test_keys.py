@@ -1,7 +1,13 @@
 """What is embedded of a memory."""
 
-from memory.keys import ANSWER_CHARS, PASSAGE_CHARS, passages, texts_of
+from typing import Any
+
+import pytest
+
+from memory import embedder
+from memory.keys import ANSWER_CHARS, PASSAGE_CHARS, entries_of, passages, texts_of
 from memory.models import Memory
+from memory.vectors import Embedded
 
 
 def test_a_fact_is_found_by_both_its_forms() -> None:
@@ -35,3 +41,24 @@ def test_of_the_assistants_half_the_beginning_is_embedded() -> None:
     assert (speaker, said, other) == ("person", "Where to?", "assistant")
     assert 120 < len(answered) <= ANSWER_CHARS
     assert answered.endswith("cape.")
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_vector_that_is_known_is_not_made_again(
+    monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    asked: list[str] = []
+    chosen = embedder.current()
+    real = chosen.embed
+
+    def counted(texts: Any) -> Any:
+        asked.extend(texts)
+        return real(texts)
+
+    monkeypatch.setattr(chosen, "embed", counted)
+    known = Embedded(chosen.name if same else "another", [1.0] + [0.0] * 383)
+    memory = Memory(kind="exchange", text="Where to?", answer="To the far cape.")
+    (entry,) = entries_of([memory], known={"Where to?": known})
+    assert asked == (["To the far cape."] if same else ["Where to?", "To the far cape."])
+    assert (entry.keys[0].vector == known.vector) is same
+    assert [key.position for key in entry.keys] == [0, 1]

@@ -7,10 +7,11 @@ import pytest
 
 from accounts.errors import InvalidInput, Unavailable
 from accounts.scope import Scope, entered
-from memory import keys
+from memory import embedder, keys
 from memory.models import Job, Memory, MemorySettings
-from memory.remember import add
+from memory.remember import add, enqueue_exchange
 from memory.tasks import run_job
+from memory.vectors import Embedded
 from tests.memory.conftest import (
     Conversation,
     enqueue,
@@ -50,6 +51,24 @@ def test_an_exchange_is_kept_word_for_word_with_a_key_for_each_message(talk: Con
             (0, "person", 384),
             (1, "assistant", 384),
         ]
+
+
+def test_a_vector_that_comes_with_the_job_is_used_and_not_kept(talk: Conversation) -> None:
+    exchange = talk.say("Where is the key?", reply="Under the mat.")
+    vector = [1.0] + [0.0] * 383
+    job_id = enqueue_exchange(
+        talk.scope,
+        reply_id=exchange.reply.id,
+        session_key=exchange.session_key,
+        question=Embedded(embedder.current().name, vector),
+    )
+    run_job(str(job_id))
+    job = job_of(talk.scope, job_id)
+    assert job.state == Job.State.DONE
+    assert "question" not in job.result
+    with entered(talk.scope):
+        first = Memory.objects.within(talk.scope).get().search_keys.get(position=0)
+    assert list(first.embedding) == vector
 
 
 def test_the_next_session_is_told(talk: Conversation) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.vectors import in_order, units
+from memory.vectors import Embedded, in_order, units
 
 
 def test_rows_become_units() -> None:
@@ -56,3 +56,12 @@ def test_base64_and_missing_indexes_are_understood() -> None:
 def test_anything_but_one_vector_for_each_text_is_refused(entries: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"embeddings|vector|numbers|base64"):
         in_order(entries, 1)
+
+
+def test_a_vector_travels_in_a_jobs_row() -> None:
+    vector = units([list(range(1, 385))])[0].tolist()
+    packed = Embedded("some-model", vector).packed()
+    assert len(str(packed)) < 1_200
+    back = Embedded.unpacked(packed)
+    assert back.model == "some-model"
+    assert np.allclose(back.vector, vector, atol=1e-3)

@@ -148,3 +148,9 @@ def test_a_port_is_free_or_taken_or_impossible() -> None:
     assert state.port_is_free(state.free_port())
     with pytest.raises(OSError, match="assign"):
         state.port_is_free(20000, "192.0.2.1")
+
+
+@pytest.mark.parametrize("path", ["/dev/null/state", "/" + "x" * 300])
+def test_a_path_that_no_folder_can_have_is_refused_in_words(path: str) -> None:
+    with pytest.raises(Refusal, match="There can be no folder"):
+        state.prepared(Path(path))
