@@ -75,13 +75,14 @@ def told_to_remember(text: str) -> list[str]:
 
 
 def _sentences(line: str) -> list[str]:
-    whole: list[str] = []
+    whole: list[list[str]] = []
     for part in _SENTENCES.split(line):
-        if whole and _ABBREVIATION.search(whole[-1]) and not _ordered(part):
-            whole[-1] += f" {part}"
+        # Only the last characters are looked at: a line may be one long run of "a. a. a.".
+        if whole and _ABBREVIATION.search(whole[-1][-1][-12:]) and not _ordered(part):
+            whole[-1].append(part)
         else:
-            whole.append(part)
-    return whole
+            whole.append([part])
+    return [" ".join(parts) for parts in whole]
 
 
 def _own_lines(text: str) -> str:

@@ -46,9 +46,17 @@ _CARRIES = re.compile(
 )
 
 
+# A pattern that begins with a blank would read a long run of them again from each one.
+_BLANKS = re.compile(r"\s{2,}")
+
+
+def _one_blank(found: "re.Match[str]") -> str:
+    return "\n" if "\n" in found.group() else " "
+
+
 def reason_to_wait(text: str) -> str:
     """Return why this text must wait for the person's review, or an empty string."""
-    seen = folded(visible_text(text))
+    seen = _BLANKS.sub(_one_blank, folded(visible_text(text)))
     for pattern, reason in ((_SYSTEM, SYSTEM), (_ORDER, ORDER), (_CARRIES, CARRIES)):
         if pattern.search(seen):
             return reason

@@ -1,5 +1,7 @@
 """What is ordered to be remembered, in the person's own words."""
 
+import time
+
 import pytest
 
 from memory.commands import told_to_remember
@@ -66,3 +68,9 @@ def test_several_orders_are_several_facts_and_the_same_one_is_one() -> None:
 def test_a_long_order_is_cut_to_what_a_memory_holds() -> None:
     [kept] = told_to_remember("Remember that I like " + "very " * 2_000 + "much tea.")
     assert len(kept) <= 2_000
+
+
+def test_a_long_line_of_abbreviations_is_read_in_one_pass() -> None:
+    began = time.perf_counter()
+    assert told_to_remember("a. " * 21_000) == []
+    assert time.perf_counter() - began < 5
