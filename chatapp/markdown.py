@@ -10,6 +10,7 @@ the browser fetches by itself is how text of a model leaks what it was told.
 """
 
 import re
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -31,6 +32,8 @@ from pygments.util import ClassNotFound
 DRAW_SECONDS = 0.2
 # A long open block is drawn less often: each drawing sends all of it again.
 DRAW_CHARS_A_SECOND = 40_000
+# Some texts take a parser long (20,000 brackets in a paragraph): drawing gets no more of the time.
+DRAW_SHARE = 0.02
 HIGHLIGHT_CHARS = 20_000
 CACHED_CHARS = 20_000
 
@@ -223,8 +226,12 @@ class Blocks:
         self._tail += text
         if now < self._next:
             return "", None
+        began = time.thread_time()
         finished = self.draw()
-        self._next = now + max(DRAW_SECONDS, len(self.open) / DRAW_CHARS_A_SECOND)
+        took = time.thread_time() - began
+        self._next = now + max(
+            DRAW_SECONDS, len(self.open) / DRAW_CHARS_A_SECOND, took / DRAW_SHARE
+        )
         return finished, self.open
 
     def draw(self) -> str:

@@ -146,3 +146,11 @@ def test_headings_begin_below_the_pages_own() -> None:
     assert re.findall(r"<(h\d)>(\w+)</\1>", html) == [
         *(("h3", "One"), ("h4", "Two"), ("h5", "Three"), ("h6", "Four"), ("h3", "Six"))
     ]
+
+
+def test_a_block_that_is_hard_to_draw_is_drawn_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))  # each drawing takes a second
+    monkeypatch.setattr("chatapp.markdown.time.thread_time", lambda: next(clock))
+    blocks = Blocks()
+    drawn = [blocks.feed("[", now)[1] is not None for now in (0, 1, 49, 51)]
+    assert drawn == [True, False, False, True]
