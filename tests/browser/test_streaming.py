@@ -20,7 +20,14 @@ SIXTY = [
 ]
 COUNTED = " ".join(SIXTY)
 # What a page may say in the console while there is no server.
-AWAY = ("WebSocket", "net::ERR_", "htmx:sendError", "htmx:afterRequest")
+# While the server is away: what the browser says, and htmx, whose promise rejects with nothing.
+AWAY = (
+    "WebSocket",
+    "net::ERR_",
+    "htmx:sendError",
+    "htmx:afterRequest",
+    "^page error: undefined$",
+)
 
 
 def test_a_refresh_in_the_middle_of_a_reply_loses_and_repeats_nothing(

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from local import processes
 
-SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+SLEEP = [sys.executable, "-uc", "import time; print(1); time.sleep(60)"]
 
 
 @pytest.fixture
 def sleeper(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """A process that says that it is a service of the folder."""
     mark = {processes.STATE: str(folder), processes.SERVICE: "web"}
-    with subprocess.Popen(SLEEP, env=os.environ | mark) as process:
+    with subprocess.Popen(SLEEP, env=os.environ | mark, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # until then the kernel may show an environment that is empty
         yield process
         process.kill()
 
