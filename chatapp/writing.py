@@ -18,7 +18,7 @@ from memory import llm
 from memory.prompts import memory_block, new_fence
 from memory.recall import Recall, record
 
-FRAME_SECONDS = 0.05
+FRAME_SECONDS = 0.075  # 13 a second: text flows, and each frame costs about 1 ms of CPU
 SLOWEST_FRAMES = 0.25
 EASILY = 5  # so many replies at once leave the process time to spare
 
