@@ -55,12 +55,21 @@ _USER = "user_id = (select nullif(current_setting('app.user_id', true), '')::big
 
 def walled(table: str) -> RunSQL:
     """Return the migration step that shows a table's rows to their owner and reviewers only."""
+    return _walled(table, f"{_TENANT} and {_USER}")
+
+
+def walled_by_tenant(table: str) -> RunSQL:
+    """Return the step that shows a table's rows inside their tenant: settings, no person's rows."""
+    return _walled(table, _TENANT)
+
+
+def _walled(table: str, condition: str) -> RunSQL:
     return RunSQL(
         [
             f"alter table {table} enable row level security",
             f"alter table {table} force row level security",
             f"create policy app on {table} to recollect_app"
-            f" using ({_TENANT} and {_USER}) with check ({_TENANT} and {_USER})",
+            f" using ({condition}) with check ({condition})",
             f"create policy review on {table} for select to recollect_review using ({_TENANT})",
             f"grant select on {table} to recollect_review",
         ],

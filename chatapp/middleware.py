@@ -1,6 +1,5 @@
 """What every page has: errors as people read them, privacy in caches, the person's time zone."""
 
-import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from accounts.errors import AppError, TooMuch
+from accounts.zones import zone_of
 
 type Respond = Callable[[HttpRequest], HttpResponse]
 
@@ -38,6 +38,22 @@ def error_response(request: HttpRequest, error: AppError) -> HttpResponse:
 def drawn_alone(template: str, context: dict[str, Any], *, status: int) -> HttpResponse:
     """Return a page that reads nothing of who asks: the database may be what went wrong."""
     return HttpResponse(render_to_string(template, context), status=status)
+
+
+class HeadAsGet:
+    """Answers HEAD as GET without the body, whatever methods a view names."""
+
+    def __init__(self, get_response: Respond) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method != "HEAD":
+            return self.get_response(request)
+        request.method = "GET"
+        response = self.get_response(request)
+        request.method = "HEAD"
+        response.content = b""  # Content-Length stays what GET's is.
+        return response
 
 
 class ReadableCookies:
@@ -87,10 +103,5 @@ class PersonsZone:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        name = getattr(request.user, "time_zone", "UTC")
-        try:
-            zone = zoneinfo.ZoneInfo(name)
-        except (KeyError, ValueError, OSError):
-            zone = zoneinfo.ZoneInfo("UTC")
-        with timezone.override(zone):
+        with timezone.override(zone_of(getattr(request.user, "time_zone", "UTC"))):
             return self.get_response(request)

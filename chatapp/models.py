@@ -35,6 +35,9 @@ class ChatSession(OwnedModel):
     created_at = models.DateTimeField(default=timezone.now)
     last_activity_at = models.DateTimeField(default=timezone.now)
     message_count = models.PositiveIntegerField(default=0)
+    auto_store = models.BooleanField(
+        null=True, blank=True, help_text="Remember this session; empty: as the person has set it."
+    )
 
     objects = Owned(ChatSessionQuerySet)
 
@@ -94,6 +97,9 @@ class Message(OwnedModel):
     error = models.CharField(max_length=300, blank=True, help_text="The sentence for the person.")
     memory_note = models.CharField(
         max_length=200, blank=True, help_text="Why a reply went without memory."
+    )
+    tool_calls = models.JSONField(
+        null=True, help_text="[{id, name, arguments, result, memory}] in the order made."
     )
     model = models.CharField(max_length=120, blank=True)
     tokens_in = models.PositiveIntegerField(null=True)

@@ -32,6 +32,7 @@ WEB_SERVER = env.choice("WEB_SERVER", ("daphne", "uvicorn"))
 INSTALLED_APPS = [
     "daphne",
     "django.contrib.contenttypes",
+    "django.contrib.postgres",
     "django.contrib.auth",
     "django.contrib.sessions",
     "django.contrib.messages",
@@ -46,6 +47,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "chatapp.middleware.HeadAsGet",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "chatapp.middleware.ReadableCookies",
     "django.contrib.sessions.middleware.SessionMiddleware",

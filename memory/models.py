@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 from pgvector.django import HalfVectorField
@@ -40,6 +41,7 @@ class Memory(OwnedModel):
         CURRENT = "current", "Current"
         PAST = "past", "Past"
         WAITING = "waiting", "Waiting for review"
+        DECLINED = "declined", "Declined"
         TRASH = "trash", "In the trash"
 
     class Origin(models.TextChoices):
@@ -48,6 +50,11 @@ class Memory(OwnedModel):
         IMPORTED = "imported", "Imported"
         DOCUMENT = "document", "Document"
         ASSISTANT = "assistant", "Assistant"
+
+    class Reach(models.TextChoices):
+        PERSONAL = "personal", "Everywhere"
+        PROJECT = "project", "In one project"
+        SESSION = "session", "In one session"
 
     id = models.UUIDField(primary_key=True, default=random_id, editable=False)
     kind = models.CharField(max_length=8, choices=Kind)
@@ -73,6 +80,26 @@ class Memory(OwnedModel):
     valid_until = models.DateTimeField(null=True, blank=True)
     superseded_by = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="superseded"
+    )
+    would_replace = models.UUIDField(
+        null=True, blank=True, help_text="While it waits: the memory that it retires if accepted."
+    )
+    reach = models.CharField(max_length=8, choices=Reach, default=Reach.PERSONAL)
+    reach_key = models.UUIDField(
+        null=True, blank=True, help_text="The project or session that it stays in."
+    )
+    tags = ArrayField(models.CharField(max_length=40), default=list, blank=True)
+    evidence = ArrayField(
+        models.UUIDField(),
+        default=list,
+        blank=True,
+        help_text="The memories that a persona or an insight rests on.",
+    )
+    safety = models.BooleanField(
+        default=False, help_text="Allergies, health, what must never be: always before the model."
+    )
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="From then on it is in no list, no search and no prompt."
     )
     pinned = models.BooleanField(default=False)
     seen_count = models.PositiveIntegerField(default=1)
@@ -185,7 +212,10 @@ class Recalled(OwnedModel):
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="+")
     rank = models.PositiveSmallIntegerField()
     score = models.FloatField()
+    vector_part = models.FloatField(db_default=0.0, help_text="Its score's share by meaning.")
+    text_part = models.FloatField(db_default=0.0, help_text="Its score's share by words.")
     injected = models.BooleanField()
+    used = models.BooleanField(db_default=False, help_text="The reply names it.")
     because = models.CharField(max_length=200, blank=True)
     at = models.DateTimeField(default=timezone.now)
 
@@ -213,6 +243,12 @@ class MemorySettings(OwnedModel):
 
     recall_on = models.BooleanField(default=True)
     auto_store_on = models.BooleanField(default=True)
+    extract_on = models.BooleanField(default=True, db_default=True)
+    tools_on = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="The model may save, search, change and forget by itself.",
+    )
     learn = models.CharField(max_length=8, choices=Learn, default=Learn.OFF)
     top_k = models.PositiveSmallIntegerField(default=8)
     min_score = models.FloatField(null=True, blank=True, help_text="0 to 1; empty: off.")
@@ -243,6 +279,37 @@ class MemorySettings(OwnedModel):
         return f"memory settings {self.pk}"
 
 
+class TenantMemorySettings(models.Model):
+    """What holds for a tenant's people where they have set nothing themselves; by its admin."""
+
+    tenant = models.OneToOneField("accounts.Tenant", on_delete=models.CASCADE, related_name="+")
+    auto_store_on = models.BooleanField(default=True)
+    extract_on = models.BooleanField(default=True)
+    top_k = models.PositiveSmallIntegerField(null=True, blank=True)
+    min_score = models.FloatField(null=True, blank=True)
+    token_budget = models.PositiveIntegerField(null=True, blank=True)
+    deadline_ms = models.PositiveIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"memory settings of tenant {self.tenant_id}"
+
+
+class Profile(OwnedModel):
+    """Who the person is, in a few sentences, each with the memories that it rests on."""
+
+    sentences = models.JSONField(default=list, help_text="[{text, memories: [ids]}]")
+    written_at = models.DateTimeField(null=True)
+    stale = models.BooleanField(default=True, help_text="A memory has changed since.")
+
+    objects = Owned(models.QuerySet["Profile"])
+
+    class Meta(OwnedModel.Meta):
+        constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="profile_once")]
+
+    def __str__(self) -> str:
+        return f"profile {self.pk}"
+
+
 class Tombstone(OwnedModel):
     """That a message's memories were purged: an HMAC of its id, never of its text."""
 
@@ -266,6 +333,8 @@ class Job(OwnedModel):
     class Kind(models.TextChoices):
         REMEMBER = "remember", "Remember an exchange"
         EMBED = "embed", "Embed again"
+        LEARN = "learn", "Learn persona and insights"
+        PROFILE = "profile", "Write the profile"
         TRASH = "trash", "Empty the trash"
 
     class State(models.TextChoices):

@@ -24,6 +24,7 @@ _TABLES = {
     "use counts": "memory_usage",
     "earlier versions": "memory_memoryversion",
     "search keys": "memory_searchkey",
+    "profiles": "memory_profile",
     "memories": "memory_memory",
 }
 _RECEIPT = (
@@ -32,6 +33,7 @@ _RECEIPT = (
     "search keys",
     "records of recall",
     "use counts",
+    "profiles",
     "background jobs",
 )
 

@@ -15,7 +15,7 @@ from accounts.scope import Scope, entered
 from memory import jobs, tombstones
 from memory.edit import edit, forget
 from memory.jobs import Claim
-from memory.models import Job, JobTicket, Memory, MemorySettings, Tombstone
+from memory.models import Job, JobTicket, Memory, MemorySettings, Profile, Tombstone
 from memory.purge import erase_person, preview, purge
 from memory.recall import record
 from memory.remember import add
@@ -63,6 +63,8 @@ def fill(scope: Scope) -> None:
     edit(scope, memory=changed.pk, text="I own two bikes.")
     record(scope, reply=uuid4(), recall=ask(scope, "What do I own?"))
     enqueue(scope, talk.say("This one waits."))
+    with entered(scope):
+        Profile.objects.within(scope).create(tenant_id=scope.tenant_id, user_id=scope.user_id)
 
 
 def test_a_purge_erases_and_counts_everything_and_the_second_nothing(

@@ -88,7 +88,7 @@ def test_a_state_and_a_kind_narrow_the_list(mara: Scope) -> None:
     assert texts(search(mara, state="trash", query="gone")) == ["Gone."]
     assert texts(search(mara, query="gone")) == []
     states, kinds = counts(mara, state="waiting")
-    assert states == {"current": 1, "past": 1, "waiting": 1, "trash": 1}
+    assert states == {"current": 1, "past": 1, "waiting": 1, "declined": 0, "trash": 1}
     assert (kinds["note"], kinds["fact"]) == (1, 0)
 
 
