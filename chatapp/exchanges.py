@@ -30,7 +30,7 @@ with reply as (
     and m.position < reply.question_position and m.role in ('user', 'assistant') and m.text <> ''
   order by m.position desc limit %(tail)s
 )
-select m.session_id, m.id, m.text, m.created_at, m.role from chatapp_message m, reply
+select m.session_id, m.id, m.text, m.created_at, m.role, m.position from chatapp_message m, reply
 where m.tenant_id = %(tenant)s and m.user_id = %(user)s
   and (m.id in (reply.question_id, %(reply)s) or m.id in (select id from before))
 order by m.id = %(reply)s, m.id = reply.question_id, m.position
@@ -57,5 +57,5 @@ def read_sessions(scope: Scope, keys: Sequence[UUID]) -> dict[UUID, SessionLabel
         return {pk: SessionLabel(pk, title) for pk, title in kept}
 
 
-def _utterance(id: UUID, text: str, at: datetime, role: str) -> Utterance:
-    return Utterance(id, text, at, _SPEAKERS[role])
+def _utterance(id: UUID, text: str, at: datetime, role: str, position: int) -> Utterance:
+    return Utterance(id, text, at, _SPEAKERS[role], position)

@@ -21,19 +21,25 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One message: its id, its words, when it was said (aware), and by whom."""
+    """One message: its id, its words, when it was said (aware), and by whom.
+
+    `position` is its place in its session, where it has one: neighbours differ by 1. `name` says
+    who speaks, where that may be several people.
+    """
 
     id: UUID
     text: str
     at: datetime
     speaker: Speaker = Speaker.PERSON
+    position: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A message of the person's with its reply, and what was said just before, oldest first.
 
-    A memory of it names the id of `question` as its source.
+    A memory of it names the id of `question` as its source. The reply stands right behind it.
     """
 
     question: Utterance

@@ -19,6 +19,7 @@ from memory.commands import told_to_remember
 from memory.consolidate import Draft, consolidate
 from memory.embedder import current as current_embedder
 from memory.exchange import Exchange
+from memory.find import Here, Hit, find
 from memory.folding import words
 from memory.gate import Claimed, refusal
 from memory.jobs import Claim
@@ -26,7 +27,6 @@ from memory.keys import entries_of, spell
 from memory.llm import Endpoint, complete_json
 from memory.models import Memory
 from memory.prompts import EXAMPLES, FACTS_SCHEMA, MOST_FACTS, extraction_messages, new_fence
-from memory.providers.base import Found, provider
 from memory.suspicion import reason_to_wait
 from memory.vectors import Embedded
 
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 MODEL_SECONDS = 75  # within a task's soft limit
 KNOWN_FACTS = 8
+CLAIMS = tuple(kind for kind in Memory.Kind.values if kind != Memory.Kind.EXCHANGE)
 _TEMPLATES = [form for example in EXAMPLES for form in example]
 # An answer of which nothing is left for these reasons was no answer.
 _UNUSABLE = {"template", "reasoning", "not_plain_text", "too_long", "empty", "not_one_sentence"}
@@ -99,30 +100,32 @@ def _forgotten(scope: Scope, source: UUID | None) -> bool:
     return trash.filter(kind=Memory.Kind.EXCHANGE, source=source).exists()
 
 
-def _near(claimed: Claim, exchange: Exchange) -> list[Found]:
-    """Return the known facts that the new ones may supersede."""
+def _near(claimed: Claim, exchange: Exchange) -> list[Hit]:
+    """Return the known claims that the new ones may supersede."""
     question = claimed.question
     if question is None or question.model != current_embedder().name:
         made = current_embedder().embed([exchange.question.text[:2_000]])[0].tolist()
         question = Embedded(current_embedder().name, made)
-    found = provider().recall(
+    return find(
         claimed.scope,
+        question=exchange.question.text,
         vector=question.vector,
         model=question.model,
-        limit=4 * KNOWN_FACTS,
-        exclude_sources=[exchange.question.id],
+        limit=KNOWN_FACTS,
+        today=exchange.question.at.date(),
+        here=Here([exchange.question.id], exchange.session_key),
+        kinds=CLAIMS,
     )
-    return [one for one in found if one.kind != Memory.Kind.EXCHANGE][:KNOWN_FACTS]
 
 
 def _ask(
-    scope: Scope, endpoint: Endpoint, exchange: Exchange, near: Sequence[Found]
+    scope: Scope, endpoint: Endpoint, exchange: Exchange, near: Sequence[Hit]
 ) -> list[Claimed]:
     person = User.objects.only("time_zone").get(pk=scope.user_id)
     messages = extraction_messages(
         exchange.question.text,
         before=exchange.tail,
-        known=[one.text for one in near],
+        known=[one.row.text for one in near],
         said_at=exchange.question.at.astimezone(ZoneInfo(person.time_zone)),
         fence=new_fence(),
     )
@@ -143,7 +146,7 @@ def _accept(
     exchange: Exchange,
     orders: Sequence[Claimed],
     answer: Sequence[Claimed],
-    near: Sequence[Found],
+    near: Sequence[Hit],
 ) -> None:
     """Keep what the gate lets through; an order in a model's own form is not kept twice."""
     statement = exchange.question.text
@@ -179,11 +182,11 @@ def _overlap(quote: str, order: str) -> bool:
     return len(one & other) >= 0.6 * min(len(one), len(other)) > 0
 
 
-def _old(number: str, near: Sequence[Found]) -> UUID | None:
+def _old(number: str, near: Sequence[Hit]) -> UUID | None:
     place = number.rstrip(".").removeprefix("#")
     if not place.isascii() or not place.isdigit() or not 1 <= int(place) <= len(near):
         return None
-    return near[int(place) - 1].memory
+    return near[int(place) - 1].row.memory
 
 
 def _drafts(

@@ -1,14 +1,20 @@
 """What each memory is found by: the texts that are embedded for it, and the provider's entry."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from accounts.errors import InvalidInput
+from accounts.models import User
+from accounts.zones import zone_of
 from memory import embedder
 from memory.exchange import Speaker
 from memory.folding import claim_key, folded
+from memory.limits import UTC
 from memory.models import Memory
-from memory.providers.base import Entry, Key
+from memory.places import place_alone, place_in_session
+from memory.providers.base import Entry, Unit
 from memory.vectors import Embedded
 
 # An embedder reads about 256 word pieces; what the person said at greater length is found by its
@@ -31,14 +37,35 @@ def spell(memory: Memory) -> Memory:
     return memory
 
 
-def texts_of(memory: Memory) -> list[tuple[Speaker, str]]:
-    """Return what is embedded: a fact in both its forms, an exchange by each of its messages."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a memory is found by itself: the whole text for its words, and what is embedded."""
+
+    speaker: Speaker
+    name: str
+    text: str
+    passages: Sequence[str]
+
+
+def parts_of(memory: Memory) -> list[Part]:
+    """Return a fact as one part, embedded in the first person, and an exchange by its messages."""
     if memory.kind != Memory.Kind.EXCHANGE:
-        forms = dict.fromkeys(text for text in (memory.first_person, memory.text) if text)
-        return [(Speaker.PERSON, form[:PASSAGE_CHARS]) for form in forms]
-    said = [(Speaker.PERSON, one) for one in passages(memory.text)]
+        # As the person would say it: that sets related and unrelated further apart.
+        embedded = (memory.first_person or memory.text)[:PASSAGE_CHARS]
+        return [Part(Speaker.PERSON, memory.said_by, memory.text, [embedded])]
+    said = Part(Speaker.PERSON, memory.said_by, memory.text, passages(memory.text))
+    if not memory.answer.strip():
+        return [said]
     answered = passages(memory.answer, most=1, size=ANSWER_CHARS)
-    return said + [(Speaker.ASSISTANT, one) for one in answered]
+    return [said, Part(Speaker.ASSISTANT, memory.answered_by, memory.answer, answered)]
+
+
+def place_of(memory: Memory, number: int) -> int:
+    """Return where a memory's part stands: a known message in its session, all else alone."""
+    exchange = memory.kind == Memory.Kind.EXCHANGE
+    if not exchange or memory.session_key is None or memory.position is None:
+        return place_alone(memory.pk, number)
+    return place_in_session(memory.session_key, memory.position + number)
 
 
 def passages(text: str, *, most: int = PASSAGES, size: int = PASSAGE_CHARS) -> list[str]:
@@ -71,36 +98,64 @@ def entries_of(
 
     `known` has vectors that were made already, by their texts; another embedder's are left alone.
     Raises ProviderError when the embedder is away. A memory without a word that can be embedded
-    has no keys.
+    has no vectors.
     """
     chosen = embedder.current()
-    texts = [texts_of(memory) for memory in memories]
+    parts = [parts_of(memory) for memory in memories]
     made = {
         text: embedded.vector
         for text, embedded in (known or {}).items()
         if embedded.model == chosen.name
     }
-    lacking = [text for one in texts for _speaker, text in one if text not in made]
+    texts = dict.fromkeys(text for one in parts for part in one for text in part.passages)
+    lacking = [text for text in texts if text not in made]
     try:
         made |= zip(lacking, chosen.embed(lacking).tolist(), strict=True) if lacking else ()
     except InvalidInput:
         if len(memories) > 1:
             return [entry for memory in memories for entry in entries_of([memory], known=known)]
-        texts = [[] for _memory in memories]
-    return [
-        Entry(
+        made = {}
+    return list(_entries(memories, parts, chosen.name, made))
+
+
+def entries_by_words(memories: Sequence[Memory]) -> list[Entry]:
+    """Return what the provider is told of these memories while there are no vectors."""
+    parts = [parts_of(memory) for memory in memories]
+    return list(_entries(memories, parts, embedder.current().name, {}))
+
+
+def _entries(
+    memories: Sequence[Memory],
+    parts: Sequence[Sequence[Part]],
+    model: str,
+    made: Mapping[str, Sequence[float]],
+) -> Iterator[Entry]:
+    zones = _zones_of(memories)
+    for memory, own in zip(memories, parts, strict=True):
+        fact = memory.kind != Memory.Kind.EXCHANGE
+        said_at = memory.valid_from if fact else memory.created_at
+        day = said_at.astimezone(zones.get(memory.user_id, UTC)).date()
+        yield Entry(
             memory=memory.pk,
             kind=memory.kind,
-            text=memory.text,
-            answer=memory.answer,
+            at=memory.created_at,
             source=memory.source,
             session_key=memory.session_key,
-            at=memory.created_at,
-            pinned=memory.pinned,
-            model=chosen.name,
-            keys=[
-                Key(position, speaker, made[text]) for position, (speaker, text) in enumerate(one)
+            model=model,
+            units=[
+                Unit(
+                    place=place_of(memory, number),
+                    speaker=part.speaker,
+                    name=part.name,
+                    day=day,
+                    text=part.text,
+                    vectors=[made[text] for text in part.passages if text in made],
+                )
+                for number, part in enumerate(own)
             ],
         )
-        for memory, one in zip(memories, texts, strict=True)
-    ]
+
+
+def _zones_of(memories: Sequence[Memory]) -> dict[int, ZoneInfo]:
+    people = User.objects.filter(pk__in={memory.user_id for memory in memories})
+    return {pk: zone_of(name) for pk, name in people.values_list("pk", "time_zone")}

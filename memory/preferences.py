@@ -33,17 +33,18 @@ def change_preferences(
 ) -> MemorySettings:
     """Return the person's settings after the change; InvalidPreferences changes nothing.
 
-    `top_k` is a whole number from 1 to 50, `min_score` from 0 to 1, or blank for off; both may
-    come as text.
+    `top_k` is a whole number from 1 to 50, `min_score` from 0 to 1; blank is as the tenant has it.
+    Both may come as text.
     """
     errors: dict[str, StrOrPromise] = {}
-    k = _whole(top_k)
-    if k is None or not 1 <= k <= 50:
+    blank = top_k is None or not str(top_k).strip()
+    k = None if blank else _whole(top_k)
+    if not blank and (k is None or not 1 <= k <= 50):
         errors["top_k"] = _("Give a whole number from 1 to 50.")
     score = _fraction(min_score)
     if score is not None and not 0 <= score <= 1:
         errors["min_score"] = _("Give a number from 0 to 1, or leave it empty.")
-    if errors or k is None:
+    if errors:
         raise InvalidPreferences(errors)
     with entered(scope):
         changed, _made = MemorySettings.objects.within(scope).update_or_create(

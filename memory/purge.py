@@ -23,7 +23,7 @@ _TABLES = {
     "records of recall": "memory_recalled",
     "use counts": "memory_usage",
     "earlier versions": "memory_memoryversion",
-    "search keys": "memory_searchkey",
+    "search keys": "memory_searchrow",
     "profiles": "memory_profile",
     "memories": "memory_memory",
 }

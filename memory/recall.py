@@ -1,8 +1,9 @@
 """Bring the memories that bear on a message to its prompt, and say afterwards which they were."""
 
 import logging
+import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -10,21 +11,29 @@ from django.db import OperationalError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.errors import ProviderError
+from accounts.errors import ProviderError, Unavailable
 from accounts.scope import Scope, entered, read_once, write_once
 from memory import embedder
 from memory.exchange import Speaker
+from memory.find import Here, Hit, Row, find, read_core
 from memory.folding import folded, words
 from memory.jobs import lock_name
+from memory.limits import Limits, limits_of
 from memory.models import Memory, Recalled
 from memory.prompts import block_tokens, memory_line, tokens
-from memory.providers.base import Found, provider
+from memory.providers.base import Reason, Why
 from memory.stop_words import STOP_WORDS
+from memory.used import names
 
 logger = logging.getLogger(__name__)
 
 SPARE = 8  # Asked for beyond top k: what is passed over must not leave a place empty.
 SHOWN_WORDS = 5
+MOST_CORE = 200  # Of a person with more claims than this they never fit all of a budget.
+CORE_TEXT = 2 / 3  # of the budget: what is always there leaves room for what was asked
+# Words alone get the rest of the deadline when both arms together take longer than this part.
+FIRST_TRY = 0.7
+SAID_AGAIN = 0.7  # of an exchange's words, in the facts learnt from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class RecalledMemory:
     """A memory that goes before the model: how near it is (0 to 1), and why it was chosen.
 
     Of an exchange, `text` is the person's half and `answer` the assistant's; `speaker` says whose
-    words were near.
+    words were near. The parts are what each arm had in the score.
     """
 
     id: UUID
@@ -45,6 +54,8 @@ class RecalledMemory:
     session_key: UUID | None
     at: datetime
     speaker: Speaker
+    vector_part: float = 0.0
+    text_part: float = 0.0
 
     @property
     def created_at(self) -> datetime:
@@ -54,37 +65,15 @@ class RecalledMemory:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What goes before the model, the pinned first and then the nearest first.
+    """What goes before the model, the core first and then the nearest first.
 
-    `note` is the sentence for the person when memory was not available. `passed_over` were found
-    as well, and did not fit or said the same again.
+    `note` is the sentence for the person when memory was not available, or was searched by words
+    alone. `passed_over` were found as well, and did not fit or said the same again.
     """
 
     memories: list[RecalledMemory] = field(default_factory=list)
     note: str | None = None
     passed_over: list[RecalledMemory] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How one person's recall is set."""
-
-    on: bool = True
-    top_k: int = 8
-    min_score: float | None = None
-    token_budget: int = 1_500
-    deadline_ms: int = 1_000
-
-
-def limits_of(scope: Scope) -> Limits:
-    """Return the person's settings as recall needs them; the defaults while they set none."""
-    rows = read_once(
-        scope,
-        "select recall_on, top_k, min_score, token_budget, deadline_ms from memory_memorysettings"
-        " where tenant_id = %(tenant)s and user_id = %(user)s",
-        {"tenant": scope.tenant_id, "user": scope.user_id},
-    )
-    return Limits(*rows[0]) if rows else Limits()
 
 
 def recall(
@@ -98,34 +87,78 @@ def recall(
 ) -> Recall:
     """Return what is remembered that bears on the question; never an error.
 
-    `vector` is the question's (memory.embedder), or None when the embedder did not answer in
-    time: then, and over the deadline, there is no memory but a note. `exclude_sources` are the
-    messages that the model sees anyway. Nothing is written, unless `reply` is given; on the way
-    to the first token leave it out and call `record` later. Call it outside a transaction.
+    The core is always there while it fits: what is pinned or about safety; persona, and of a
+    person with few claims all of them, unless they set top k or min score themselves. Then come
+    the best that the search finds, at most top k. `vector` is the question's (memory.embedder), or
+    None when the embedder did not answer in time: then, and when both arms take longer than the
+    deadline, words alone are searched, and a note says so. `exclude_sources` are the messages that
+    the model sees anyway. Nothing is written, unless `reply` is given; on the way to the first
+    token leave it out and call `record` later. Call it outside a transaction.
     """
+    began = time.monotonic()
     limits = limits_of(scope)
     if not limits.on:
         return Recall()
-    if vector is None or len(vector) != embedder.current().dims:
-        return _unavailable("embedder")  # away, or changed since the question was embedded
+    here = Here(exclude_sources, session_key)
+    if vector is not None and len(vector) != embedder.current().dims:
+        vector = None  # The embedder was changed since the question was embedded.
     try:
-        found = provider().recall(
+        always, claims = read_core(
             scope,
-            vector=vector,
-            model=embedder.current().name,
-            limit=limits.top_k + SPARE,
-            exclude_sources=exclude_sources,
-            deadline_ms=limits.deadline_ms,
+            here=here,
+            most=MOST_CORE,
+            with_claims=not limits.chosen,
+            within_ms=limits.deadline_ms,
         )
+        hits, note = _searched(scope, question, vector, limits, here, began, len(claims or ()))
     except ProviderError as error:
         return _unavailable(error.code)
     except OperationalError:
         logger.exception("recall failed")
         return _unavailable("database")
-    recalled = choose(found, limits=limits, question=question)
+    core = _core(always, claims, limits)
+    recalled = replace(choose(hits, limits=limits, core=core, question=question), note=note)
     if reply is not None:
         record(scope, reply=reply, recall=recalled)
     return recalled
+
+
+def _searched(
+    scope: Scope,
+    question: str,
+    vector: Sequence[float] | None,
+    limits: Limits,
+    here: Here,
+    began: float,
+    claims: int,
+) -> tuple[list[Hit], str | None]:
+    """Return what the search finds, and what the person must know of how it went."""
+
+    def left() -> int:
+        return int(limits.deadline_ms - 1_000 * (time.monotonic() - began))
+
+    def searched(vector: Sequence[float] | None, within_ms: int) -> list[Hit]:
+        if within_ms <= 0:
+            raise Unavailable("The search took too long.", code="too_slow")
+        return find(
+            scope,
+            question=question,
+            vector=vector,
+            model=embedder.current().name,
+            limit=limits.top_k + SPARE + claims,
+            today=timezone.now().astimezone(limits.zone).date(),
+            here=here,
+            within_ms=within_ms,
+        )
+
+    if vector is not None:
+        try:
+            return searched(vector, int(FIRST_TRY * left())), None
+        except Unavailable as error:
+            logger.warning("recall: by words alone (%s)", error.code)
+    else:
+        logger.warning("recall: by words alone (no vector)")
+    return searched(None, left()), _("Memory was searched by words alone for this reply.")
 
 
 def _unavailable(code: str) -> Recall:
@@ -133,71 +166,143 @@ def _unavailable(code: str) -> Recall:
     return Recall(note=_("Memory was not available for this reply."))
 
 
-def choose(found: Iterable[Found], *, limits: Limits, question: str = "") -> Recall:
-    """Return which of the found memories go in: at most top k, within the budget, nothing twice.
+def _core(always: Sequence[Row], claims: Sequence[Row] | None, limits: Limits) -> list[Row]:
+    """Return what goes before the model whatever is asked, as far as it fits."""
+    budget = limits.token_budget - block_tokens()
+    kept: list[Row] = []
+    left = CORE_TEXT * budget
+    for row in always:
+        if limits.chosen and not (row.pinned or row.safety):
+            continue
+        left -= _cost(Hit(row))
+        if left < 0:
+            break
+        kept.append(row)
+    if claims and sum(_cost(Hit(row)) for row in claims) <= CORE_TEXT * budget:
+        have = {row.memory for row in kept}
+        kept += [row for row in claims if row.memory not in have]
+    return kept
 
-    An exchange gives way to the facts that were learnt from it: it says the same again.
+
+def choose(
+    hits: Iterable[Hit], *, limits: Limits, core: Sequence[Row] = (), question: str = ""
+) -> Recall:
+    """Return which memories go in: the core, and at most top k others, within the budget.
+
+    Nothing goes in twice: an exchange gives way to the facts that were learnt from it, and is left
+    out where they say all that it says.
     """
-    asked = set(words(question)) - STOP_WORDS
-    kept = [
-        one
-        for one in found
-        if one.pinned or limits.min_score is None or one.score >= limits.min_score
+    found = list(hits)
+    by_id = {hit.row.memory: hit for hit in found}
+    always = [replace(by_id.get(row.memory, Hit(row)), always=True) for row in core]
+    in_core = {hit.row.memory for hit in always}
+    rest = [
+        hit
+        for hit in found
+        if hit.row.memory not in in_core
+        and (limits.min_score is None or hit.score >= limits.min_score)
     ]
-    told = {one.source for one in kept if one.kind != Memory.Kind.EXCHANGE and one.source}
-    first = [one for one in kept if one.kind != Memory.Kind.EXCHANGE or one.source not in told]
-    later = [one for one in kept if one.kind == Memory.Kind.EXCHANGE and one.source in told]
+    told = _told([*always, *rest])
+    first = [hit for hit in rest if hit.row.source not in told or not _is_exchange(hit)]
+    later = [hit for hit in rest if hit.row.source in told and _is_exchange(hit)]
     left = limits.token_budget - block_tokens()
-    chosen: list[Found] = []
-    passed: list[Found] = []
     said: set[str] = set()
-    for one in first + later:
-        same = folded(one.text if one.speaker is Speaker.PERSON else one.answer)
-        cost = 0 if len(chosen) == limits.top_k else tokens(memory_line(one)) + 1
-        if cost and cost <= left and same not in said:
-            chosen.append(one)
-            said.add(same)
+    chosen: list[Hit] = []
+    passed: list[Hit] = []
+    searched = 0
+    for hit in [*always, *first, *later]:
+        heard = _heard(hit)
+        again = folded(heard) in said or (_is_exchange(hit) and _says_nothing_new(hit, told))
+        cost = _cost(hit)
+        if not again and cost <= left and (hit.always or searched < limits.top_k):
+            chosen.append(hit)
+            said.add(folded(heard))
             left -= cost
+            searched += not hit.always
         elif len(passed) < limits.top_k:
-            passed.append(one)
-    chosen.sort(key=lambda one: (not one.pinned, -one.score))
+            passed.append(hit)
+    chosen.sort(key=lambda hit: (not (hit.row.pinned or hit.row.safety), -hit.score))
     why = _Reasons()
     return Recall(
-        [_recalled(one, why.of(one, asked)) for one in chosen],
-        passed_over=[_recalled(one, why.of(one, asked)) for one in passed],
+        [_recalled(hit, why.of(hit)) for hit in chosen],
+        passed_over=[_recalled(hit, why.of(hit)) for hit in passed],
     )
+
+
+def _is_exchange(hit: Hit) -> bool:
+    return hit.row.kind == Memory.Kind.EXCHANGE
+
+
+def _heard(hit: Hit) -> str:
+    return hit.row.text if hit.speaker is Speaker.PERSON else hit.row.answer
+
+
+def _told(hits: Iterable[Hit]) -> dict[UUID, set[str]]:
+    """Return the words of the facts that came from each message."""
+    told: dict[UUID, set[str]] = {}
+    for hit in hits:
+        if hit.row.source and not _is_exchange(hit):
+            told.setdefault(hit.row.source, set()).update(words(hit.row.text))
+    return told
+
+
+def _says_nothing_new(hit: Hit, told: dict[UUID, set[str]]) -> bool:
+    if hit.row.source is None or hit.row.source not in told or hit.speaker is Speaker.ASSISTANT:
+        return False
+    said = set(words(hit.row.text)) - STOP_WORDS
+    return len(said & told[hit.row.source]) >= SAID_AGAIN * len(said)
+
+
+def _cost(hit: Hit) -> int:
+    return tokens(memory_line(_recalled(hit, ""))) + 1
 
 
 class _Reasons:
     """Says why a memory was found, in the language of the moment."""
 
     def __init__(self) -> None:
-        self.pinned, self.near = _("pinned"), _("near in meaning")
-        self.shared, self.assistants = _("same words: %s"), _("in the assistant's words")
+        self.pinned, self.safety, self.always = _("pinned"), _("about safety"), _("always known")
+        self.words, self.assistants = _("same words: %s"), _("in the assistant's words")
+        self.codes = {
+            Why.MEANING: _("near in meaning"),
+            Why.DAY: _("of a day that was asked for"),
+            Why.NEIGHBOUR: _("beside a match"),
+            Why.SESSION: _("in a session about it"),
+            Why.SPEAKER: _("said by whom was named"),
+        }
+        self.nearest = _("the nearest there is")
 
-    def of(self, found: Found, asked: set[str]) -> str:
-        heard = found.text if found.speaker is Speaker.PERSON else found.answer
-        shared = [word for word in dict.fromkeys(words(heard)) if word in asked] if asked else []
-        reasons = [self.pinned, self.near] if found.pinned else [self.near]
-        if shared:
-            reasons.append(self.shared % ", ".join(shared[:SHOWN_WORDS]))
-        if found.speaker is Speaker.ASSISTANT:
+    def of(self, hit: Hit) -> str:
+        reasons = [self.pinned] if hit.row.pinned else []
+        reasons += [self.safety] if hit.row.safety else []
+        reasons += [self._said(reason) for reason in hit.because]
+        if not reasons:
+            reasons = [self.always if hit.always else self.nearest]
+        if hit.speaker is Speaker.ASSISTANT:
             reasons.append(self.assistants)
         return "; ".join(reasons)
 
+    def _said(self, reason: Reason) -> str:
+        if reason.code is Why.WORDS:
+            return self.words % ", ".join(reason.words[:SHOWN_WORDS])
+        return self.codes[reason.code]
 
-def _recalled(found: Found, because: str) -> RecalledMemory:
+
+def _recalled(hit: Hit, because: str) -> RecalledMemory:
+    row = hit.row
     return RecalledMemory(
-        id=found.memory,
-        kind=found.kind,
-        text=found.text,
-        answer=found.answer,
-        score=round(found.score, 4),
+        id=row.memory,
+        kind=row.kind,
+        text=row.text,
+        answer=row.answer,
+        score=round(hit.score, 4),
         because=because,
-        source=found.source,
-        session_key=found.session_key,
-        at=found.at,
-        speaker=found.speaker,
+        source=row.source,
+        session_key=row.session_key,
+        at=row.at,
+        speaker=hit.speaker,
+        vector_part=round(hit.vector_part, 4),
+        text_part=round(hit.text_part, 4),
     )
 
 
@@ -207,11 +312,14 @@ _RECORD = """
 select pg_advisory_xact_lock_shared(hashtextextended(%(lock)s, 0));
 with given as (
   select * from unnest(%(memories)s::uuid[], %(ranks)s::smallint[], %(scores)s::float8[],
-    %(injected)s::bool[], %(because)s::text[]) as g (memory_id, rank, score, injected, because)
+    %(injected)s::bool[], %(because)s::text[], %(vector_parts)s::float8[], %(text_parts)s::float8[])
+    as g (memory_id, rank, score, injected, because, vector_part, text_part)
 ), written as (
   insert into memory_recalled
-    (tenant_id, user_id, reply, memory_id, rank, score, injected, because, at)
-  select m.tenant_id, m.user_id, %(reply)s, m.id, g.rank, g.score, g.injected, g.because, %(now)s
+    (tenant_id, user_id, reply, memory_id, rank, score, injected, because, vector_part, text_part,
+     at)
+  select m.tenant_id, m.user_id, %(reply)s, m.id, g.rank, g.score, g.injected, g.because,
+    g.vector_part, g.text_part, %(now)s
   from given g join memory_memory m on m.id = g.memory_id
   where m.tenant_id = %(tenant)s and m.user_id = %(user)s
   on conflict (tenant_id, user_id, reply, memory_id) do nothing
@@ -242,12 +350,39 @@ def record(scope: Scope, *, reply: UUID, recall: Recall) -> None:
             "scores": [one.score for one, _in in rows],
             "injected": [went_in for _one, went_in in rows],
             "because": [one.because[:200] for one, _in in rows],
+            "vector_parts": [one.vector_part for one, _in in rows],
+            "text_parts": [one.text_part for one, _in in rows],
             "reply": reply,
             "now": timezone.now(),
             "tenant": scope.tenant_id,
             "user": scope.user_id,
         },
     )
+
+
+_INJECTED = """
+select r.memory_id, m.text, m.answer from memory_recalled r join memory_memory m
+  on m.id = r.memory_id and m.tenant_id = r.tenant_id and m.user_id = r.user_id
+where r.tenant_id = %(tenant)s and r.user_id = %(user)s and r.reply = %(reply)s and r.injected
+"""
+_USED = """
+update memory_recalled set used = true where tenant_id = %(tenant)s and user_id = %(user)s
+  and reply = %(reply)s and memory_id = any(%(memories)s) returning 1
+"""
+
+
+def mark_used(scope: Scope, *, reply: UUID, question: str, answer: str) -> int:
+    """Return how many of the memories that went before the model the answer names; kept with them.
+
+    Told by their words (memory.used): no model is asked.
+    """
+    given = {"tenant": scope.tenant_id, "user": scope.user_id, "reply": reply}
+    used = [
+        memory
+        for memory, text, other_half in read_once(scope, _INJECTED, given)
+        if names(answer, f"{text} {other_half}", question=question)
+    ]
+    return len(write_once(scope, _USED, given | {"memories": used})) if used else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +400,9 @@ class Source:
     source: UUID | None
     injected: bool
     gone: bool
+    used: bool = False
+    vector_part: float = 0.0
+    text_part: float = 0.0
 
 
 def read_for_reply(scope: Scope, reply: UUID) -> list[Source]:
@@ -294,6 +432,9 @@ def _source(row: Recalled) -> Source:
         source=memory.source,
         injected=row.injected,
         gone=gone,
+        used=row.used,
+        vector_part=row.vector_part,
+        text_part=row.text_part,
     )
 
 

@@ -1,6 +1,7 @@
 """Remember: an exchange after its reply, word for word; a note that a person adds by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +16,9 @@ from memory.consolidate import known_claim
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
 from memory.jobs import Claim
-from memory.keys import entries_of, findable, spell
+from memory.keys import entries_by_words, entries_of, findable, spell
 from memory.model_choice import current_endpoint
-from memory.models import MEMORY_CHARS, Job, Memory
+from memory.models import MEMORY_CHARS, NAME_CHARS, Job, Memory
 from memory.providers.base import Entry, provider
 from memory.suspicion import reason_to_wait
 from memory.tombstones import marks_of
@@ -131,6 +132,9 @@ def _as_memory(scope: Scope, exchange: Exchange) -> Memory:
             because=because,
             source=exchange.question.id,
             session_key=exchange.session_key,
+            position=exchange.question.position,
+            said_by=exchange.question.name[:NAME_CHARS],
+            answered_by=exchange.reply.name[:NAME_CHARS],
             created_at=exchange.question.at,
             valid_from=exchange.question.at,
         )
@@ -154,24 +158,9 @@ def _write_once(scope: Scope, memory: Memory, entry: Entry | None) -> UUID:
         changes |= {"status": memory.status, "because": memory.because}
         provider().forget(scope, memories=[known.pk])
         if entry is not None:
-            provider().remember(scope, entry=_renamed(entry, known.pk))
+            provider().remember(scope, entry=replace(entry, memory=known.pk))
     Memory.objects.within(scope).filter(pk=known.pk).update(**changes)
     return known.pk
-
-
-def _renamed(entry: Entry, memory: UUID) -> Entry:
-    return Entry(
-        memory=memory,
-        kind=entry.kind,
-        text=entry.text,
-        answer=entry.answer,
-        source=entry.source,
-        session_key=entry.session_key,
-        at=entry.at,
-        pinned=entry.pinned,
-        model=entry.model,
-        keys=entry.keys,
-    )
 
 
 def add(scope: Scope, *, text: str) -> Memory:
@@ -208,22 +197,24 @@ def add(scope: Scope, *, text: str) -> Memory:
 
 
 def embedded_or_later(memory: Memory) -> Entry | None:
-    """Return what the memory will be found by, or None when the embedder is away or need not."""
+    """Return what the memory is found by, by its words alone while the embedder is away.
+
+    None for what may not be recalled.
+    """
     if not findable(memory):
         return None
     embedder.follow()  # what another one makes now would be found by nobody
     try:
         return entries_of([memory])[0]
     except ProviderError:
-        return None
+        return entries_by_words([memory])[0]
 
 
 def make_findable(scope: Scope, memory: Memory, entry: Entry | None) -> None:
-    """Tell the provider of a memory; without keys yet, let a job make them. In the transaction."""
-    if not findable(memory):
+    """Tell the provider of a memory; let a job make the vectors it lacks. In the transaction."""
+    if not findable(memory) or entry is None:
         provider().forget(scope, memories=[memory.pk])
-    elif entry is not None:
-        provider().remember(scope, entry=entry)
-    else:
-        provider().forget(scope, memories=[memory.pk])
+        return
+    provider().remember(scope, entry=entry)
+    if not any(unit.vectors for unit in entry.units):
         jobs.enqueue(scope, kind=Job.Kind.EMBED)

@@ -2,20 +2,24 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import OperationalError
 from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
 
 from accounts.errors import AppError, InvalidInput
 from accounts.scope import Scope, entered
 from memory import embedder
+from memory.find import Hit, find
 from memory.folding import folded, words
+from memory.limits import limits_of
 from memory.models import Memory, MemoryQuerySet, Usage
-from memory.providers.base import provider
+from memory.providers.base import Why
 
 PAGE = 50
 BY_MEANING = 20
@@ -28,11 +32,15 @@ NEAR_ENOUGH_FOR_A_WORD = 0.36
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of memories, and the cursor of the next ("" at the end)."""
+    """A page of memories, and the cursor of the next ("" at the end).
+
+    `near` says of those that recall would find how near each is, and why.
+    """
 
     memories: list[Memory] = field(default_factory=list)
     next: str = ""
     total: int = 0
+    near: Mapping[UUID, Hit] = field(default_factory=dict)
 
 
 def search(
@@ -53,9 +61,9 @@ def search(
     """
     rows_wanted = _filtered(scope, kind=kind, state=state)
     query = query.strip()
-    near: list[UUID] = []
+    near: dict[UUID, Hit] = {}
     if query and not before and state in {"", Memory.Status.CURRENT}:
-        near = _near(scope, query)
+        near = _near(scope, query, kind)
     with entered(scope):
         literal = rows_wanted.filter(_says(query)) if query else rows_wanted
         total = literal.count()
@@ -66,11 +74,11 @@ def search(
             # Those that hold the words come anyway, on this page or a later one.
             by_id = {
                 memory.pk: memory
-                for memory in rows_wanted.filter(pk__in=set(near) - shown).exclude(_says(query))
+                for memory in rows_wanted.filter(pk__in=near.keys() - shown).exclude(_says(query))
             }
             page += [by_id[memory] for memory in near if memory in by_id]
             total += len(by_id)
-    return Found(page, _cursor(page[limit - 1]) if more else "", total)
+    return Found(page, _cursor(page[limit - 1]) if more else "", total, near)
 
 
 def _filtered(scope: Scope, *, kind: str, state: str) -> MemoryQuerySet:
@@ -86,21 +94,35 @@ def _says(query: str) -> Q:
     return Q(folded__contains=folded(query))
 
 
-def _near(scope: Scope, query: str) -> list[UUID]:
-    try:
+def _near(scope: Scope, query: str, kind: str) -> dict[UUID, Hit]:
+    """Return what recall would find for the query, nearest first; by words with the embedder away.
+
+    What is neither near in meaning nor shares a word is left out: something is always nearest.
+    """
+    vector: list[float] | None = None
+    with suppress(AppError):  # Words alone, then.
         vector = embedder.embed([query[:2_000]])[0].tolist()
-        found = provider().recall(
+    try:
+        hits = find(
             scope,
+            question=query,
             vector=vector,
             model=embedder.current().name,
             limit=BY_MEANING,
-            deadline_ms=2_000,
+            today=timezone.now().astimezone(limits_of(scope).zone).date(),
+            kinds=(kind,) if kind else (),
+            within_ms=2_000,
         )
     except (AppError, OperationalError):
-        return []  # Words alone, then.
+        return {}
     enough = NEAR_ENOUGH if len(words(query)) > 1 else NEAR_ENOUGH_FOR_A_WORD
-    near = sorted(found, key=lambda one: -one.score)
-    return [one.memory for one in near if one.score >= enough]
+    return {hit.row.memory: hit for hit in hits if _bears_on(hit, enough)}
+
+
+def _bears_on(hit: Hit, enough: float) -> bool:
+    if any(reason.code in {Why.WORDS, Why.DAY} for reason in hit.because):
+        return True
+    return hit.cosine is not None and hit.cosine >= enough
 
 
 def _behind(rows: MemoryQuerySet, cursor: str) -> QuerySet[Memory]:

@@ -1,9 +1,10 @@
-"""The seam behind which memories are found.
+"""The seam behind which memories are found: a provider ranks, and Postgres says what is true.
 
 What is remembered, its history and its state are in Postgres, and only there. A provider keeps
-what a memory is found by, and finds. It holds entries that may be recalled and no others: when a
-memory is superseded, forgotten or waits for review, it is told to forget it; when a memory comes
-back, it is told to remember it again.
+what a memory is found by, and tells which are the nearest to a question. Whether one of them is
+current, trusted, within reach, and not in front of the model anyway, is asked of Postgres
+afterwards (memory.find). So a provider needs no filters, and one that lags behind brings back
+nothing that was superseded or forgotten.
 
 It is called with the scope first, inside or outside a transaction; one that lives in the same
 database takes part in the caller's transaction, another keeps to its deadline. Each method may be
@@ -12,7 +13,8 @@ called twice with the same effect as once.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -21,17 +23,37 @@ from django.utils.module_loading import import_string
 
 from accounts.scope import Scope
 from memory.exchange import Speaker
+from memory.terms import Question
 
-TEXT_CHARS = 4_000
+
+class Ability(StrEnum):
+    """What a provider may be able to do; what it lacks is named where it is chosen."""
+
+    VECTOR = "vector"  # finds by meaning
+    TEXT = "text"  # finds by words, also without a vector
+    NEIGHBOURS = "neighbours"  # what stands beside a message in its session counts
+    DATES = "dates"  # days that the question names count
+    EXACT = "exact"  # the nearest are found, all of them, always
+    MODELS = "models"  # keeps vectors of several embedders and lengths apart
+    TRANSACTIONAL = "transactional"  # takes part in the caller's transaction
+    DURABLE = "durable"  # survives the process
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """What one part of a memory is found by: a unit vector. Positions count from 0."""
+class Unit:
+    """What is found by itself: one message of an exchange, or a whole fact.
 
-    position: int
+    `place` says where it stands (memory.places); `day` when it was said, where the person is;
+    `name` who speaks, where several people do. `vectors`, of norm 1, are of its passages; there
+    are none while the embedder is away, or where there is nothing to embed.
+    """
+
+    place: int
     speaker: Speaker
-    vector: Sequence[float]
+    name: str
+    day: date
+    text: str
+    vectors: Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,66 +62,85 @@ class Entry:
 
     memory: UUID
     kind: str
-    text: str
-    answer: str
+    at: datetime
     source: UUID | None
     session_key: UUID | None
-    at: datetime
-    pinned: bool
     model: str
-    keys: Sequence[Key]
+    units: Sequence[Unit]
+
+
+class Why(StrEnum):
+    """What speaks for a memory."""
+
+    MEANING = "meaning"
+    WORDS = "words"
+    DAY = "day"
+    NEIGHBOUR = "neighbour"
+    SESSION = "session"
+    SPEAKER = "speaker"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that speaks for a memory; of WORDS, which words of the question occur."""
+
+    code: Why
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A memory that was found: by which of its keys, and how near, from 0 to 1.
+    """A memory that was found, by the best of its units.
 
-    Of the texts, the first TEXT_CHARS characters.
+    The score, from 0 to 1, and what each arm had in it; `speaker` says whose words were near, and
+    `cosine` how near its vector was, where it has one.
     """
 
     memory: UUID
-    kind: str
-    text: str
-    answer: str
-    source: UUID | None
-    session_key: UUID | None
-    at: datetime
-    pinned: bool
-    score: float
-    position: int
     speaker: Speaker
+    place: int
+    score: float
+    vector_part: float
+    text_part: float
+    because: tuple[Reason, ...]
+    cosine: float | None = None
 
 
 class MemoryProvider(Protocol):
     """Keeps what one person's memories are found by, and finds them."""
 
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do."""
+
     def remember(self, scope: Scope, *, entry: Entry) -> None:
-        """Make a memory findable by these keys of this model; keys that it had are replaced."""
+        """Make a memory findable by these units; those that it had are replaced."""
 
     def recall(
         self,
         scope: Scope,
         *,
-        vector: Sequence[float],
+        question: Question,
+        vector: Sequence[float] | None,
         model: str,
         limit: int,
-        exclude_sources: Collection[UUID] = (),
         deadline_ms: int | None = None,
     ) -> list[Found]:
-        """Return the pinned memories and then the nearest, min(limit, all there are) of them.
+        """Return the best min(limit, all there are) for the question, the best first, each once.
 
-        Each once, by its best key; only keys of this embedding model are compared. The score is
-        the cosine of the vectors, at least 0. Raises Unavailable when the deadline is over.
+        With a vector, all there are is every memory that has vectors of this embedding model;
+        without one, those that share a word with the question (none, if it lacks TEXT). Raises
+        Unavailable when the deadline is over.
         """
 
     def list(self, scope: Scope, *, model: str) -> set[UUID]:
-        """Return the memories that can be found with this embedding model."""
+        """Return the memories that have vectors of this embedding model."""
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:
-        """Make these memories unfindable; return how many keys that erased."""
+        """Make these memories unfindable; return how many rows or documents that erased."""
 
     def purge(self, scope: Scope) -> int:
-        """Erase everything of this scope; return how many keys that were."""
+        """Erase everything of this scope; return how many rows or documents that were."""
 
 
 _made: dict[str, MemoryProvider] = {}

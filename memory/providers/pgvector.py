@@ -1,13 +1,22 @@
-"""The default provider: exact search by pgvector over the owner's rows, read from one index.
+"""The default provider: exact vectors and true BM25 over the owner's rows, read from indexes.
 
-A person has thousands of memories, not millions. A covering B-tree on the owner gives every
-neighbour in milliseconds; an approximate index filtered by owner loses most of them.
+A person has thousands of memories, not millions. Covering B-trees on the owner give every cosine
+and every posting in milliseconds; an approximate index filtered by owner loses most neighbours,
+and a text index that Postgres offers is not reached under row level security.
+
+    one message to the database   the cosines of all vectors, the postings of the question's
+                                  terms, the totals: all read from indexes alone
+    numpy                         memory.ranking.first_stage
+    one message                   what is known of the few hundred best (their search rows)
+    numpy                         memory.ranking.second_stage
 """
 
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from django.db import OperationalError, connection
 from pgvector import HalfVector
 from psycopg.errors import QueryCanceled
@@ -15,168 +24,235 @@ from psycopg.errors import QueryCanceled
 from accounts.errors import Unavailable
 from accounts.scope import Scope, entered, read_once, write_once
 from memory.exchange import Speaker
-from memory.models import SearchKey
-from memory.providers.base import TEXT_CHARS, Entry, Found
+from memory.models import NAME_CHARS, SearchKey
+from memory.providers.base import Ability, Entry, Found, Unit
+from memory.providers.hits import Known, hits
+from memory.ranking import KEEP, Array, Posting, first_stage
+from memory.terms import Question, flags_of, terms_of
 
 COVERED_DIMS = 1_024  # An index row holds 2,704 bytes; wider vectors are read from the table.
-KEYS_PER_MEMORY = 4
+MOST_COUNTED = 32_767  # of one term in one unit, and of all its terms: a smallint
 
-# Keys are read from the index alone and memories only for the few that are nearest. The rows of
-# excluded sources are set aside before the limit, so that it is always filled.
-_NEAREST = """
-with {excluded} nearest as materialized (
-  select memory_id, "position", speaker, embedding <#> %(vector)s::halfvec as distance
-  from memory_searchkey
-  where tenant_id = %(tenant)s and user_id = %(user)s and model = %(model)s and dims = %(dims)s
-    {covered} {not_excluded}
-  order by distance limit %(keys)s
-), pinned as materialized (
-  select memory_id, "position", speaker, embedding <#> %(vector)s::halfvec as distance
-  from memory_searchkey
-  where tenant_id = %(tenant)s and user_id = %(user)s and model = %(model)s and dims = %(dims)s
-    {not_excluded} and memory_id in (
-      select id from memory_memory
-      where tenant_id = %(tenant)s and user_id = %(user)s and pinned)
-), best as (
-  select distinct on (memory_id) memory_id, "position", speaker, distance
-  from nearest order by memory_id, distance, "position"
-), first as materialized (
-  select * from (select * from best order by distance, memory_id limit %(limit)s) b
-  union
-  (select distinct on (memory_id) * from pinned order by memory_id, distance, "position")
-)
-select m.id, m.kind, left(m.text, %(chars)s), left(m.answer, %(chars)s), m.source, m.session_key,
-  m.created_at, m.pinned, least(1, greatest(0, -f.distance)), f."position", f.speaker,
-  (select count(*) from nearest)
-from first f join memory_memory m on m.id = f.memory_id
-where m.tenant_id = %(tenant)s and m.user_id = %(user)s and m.status = 'current' and m.trusted
-  and m.id = any(array(select memory_id from first))
-order by m.pinned desc, f.distance, m.id limit %(limit)s
+_COSINE = np.dtype([("place", ">i8"), ("cosine", ">f8")])
+_POSTING = np.dtype([("place", ">i8"), ("tf", ">i2"), ("dl", ">i2")])
+
+# One statement, so that a deadline is one deadline. A row's numbers are bytes, one behind the
+# other: 10,000 rows are one value to fetch.
+_TOTALS = """
+select 0, null::int, int8send(n) || int8send(terms) from memory_searchtotals
+where tenant_id = %(tenant)s and user_id = %(user)s
 """
-_EXCLUDED = """excluded as materialized (
-  select id from memory_memory
-  where tenant_id = %(tenant)s and user_id = %(user)s and source = any(%(sources)s)
-),"""
-_NOT_EXCLUDED = "and memory_id not in (select id from excluded)"
+_POSTINGS = """
+union all
+select 1, term, string_agg(int8send(place) || int2send(tf) || int2send(dl), '')
+from memory_posting
+where tenant_id = %(tenant)s and user_id = %(user)s and term = any(%(terms)s::int[])
+group by term
+"""
+_VECTORS = """
+union all
+select 2, null, string_agg(int8send(place) || float8send(-(embedding <#> %(vector)s::halfvec)), '')
+from memory_searchkey
+where tenant_id = %(tenant)s and user_id = %(user)s and model = %(model)s and dims = %(dims)s
+"""
+_COVERED = f" and dims <= {COVERED_DIMS}"
+_KNOWN = """
+select memory_id, place, speaker, said_by, day, chars, flags from memory_searchrow
+where tenant_id = %(tenant)s and user_id = %(user)s and place = any(%(places)s::bigint[])
+"""
 
-
-# Of a memory's keys those stay that are written anew; on conflict means: the same again.
-_REMEMBER = """
+_MINE = "tenant_id = %(tenant)s and user_id = %(user)s"
+_FORGET = f"""
 with gone as (
-  delete from memory_searchkey
-  where tenant_id = %(tenant)s and user_id = %(user)s and memory_id = %(memory)s
-    and not (model = %(model)s and "position" = any(%(positions)s::smallint[]))
+  delete from memory_searchrow where {_MINE} and memory_id = any(%(memories)s::uuid[])
+  returning place, terms, total
+), keys as (
+  delete from memory_searchkey where {_MINE} and memory_id = any(%(memories)s::uuid[])
+), postings as (
+  delete from memory_posting where {_MINE} and (term, place) in (
+    select unnest(terms), place from gone)
+), totals as (
+  update memory_searchtotals set n = n - gone.units, terms = terms - gone.total
+  from (select count(*) as units, sum(total) as total from gone) gone
+  where {_MINE} and gone.units > 0
 )
-insert into memory_searchkey
-  (tenant_id, user_id, memory_id, model, at, "position", speaker, dims, embedding)
-select %(tenant)s, %(user)s, %(memory)s, %(model)s, %(at)s, k."position", k.speaker, k.dims,
-  k.vector::halfvec
-from unnest(%(positions)s::smallint[], %(speakers)s::text[], %(dims)s::smallint[],
-  %(vectors)s::text[]) as k ("position", speaker, dims, vector)
-on conflict (tenant_id, user_id, memory_id, "position", model) do update
-  set at = excluded.at, speaker = excluded.speaker, dims = excluded.dims,
-    embedding = excluded.embedding
-returning id
-"""
+select count(*) from gone
+"""  # noqa: S608 - constants
+# What another writer has put there meanwhile stays, and is counted once.
+_REMEMBER = f"""
+{_FORGET};
+with rows as (
+  insert into memory_searchrow (tenant_id, user_id, memory_id, place, speaker, said_by, day, chars,
+    flags, terms, total)
+  select %(tenant)s, %(user)s, %(memory)s, r.place, r.speaker, r.said_by, r.day, r.chars, r.flags,
+    string_to_array(r.terms, ',')::int[], r.total
+  from unnest(%(places)s::bigint[], %(speakers)s::text[], %(names)s::text[], %(days)s::date[],
+    %(chars)s::int[], %(flags)s::smallint[], %(terms_of)s::text[], %(totals)s::int[])
+    as r (place, speaker, said_by, day, chars, flags, terms, total)
+  on conflict (tenant_id, user_id, memory_id, place) do nothing
+  returning place, total
+), keys as (
+  insert into memory_searchkey (tenant_id, user_id, memory_id, place, part, model, dims, embedding)
+  select %(tenant)s, %(user)s, %(memory)s, k.place, k.part, %(model)s, k.dims, k.vector::halfvec
+  from unnest(%(key_places)s::bigint[], %(parts)s::smallint[], %(dims)s::smallint[],
+    %(vectors)s::text[]) as k (place, part, dims, vector)
+  on conflict do nothing
+), postings as (
+  insert into memory_posting (tenant_id, user_id, term, place, tf, dl)
+  select %(tenant)s, %(user)s, p.term, p.place, p.tf, p.dl
+  from unnest(%(terms)s::int[], %(term_places)s::bigint[], %(tfs)s::smallint[],
+    %(dls)s::smallint[]) as p (term, place, tf, dl)
+  where p.place in (select place from rows)
+  on conflict do nothing
+)
+insert into memory_searchtotals (tenant_id, user_id, n, terms)
+select %(tenant)s, %(user)s, count(*), coalesce(sum(total), 0) from rows
+on conflict (tenant_id, user_id) do update
+  set n = memory_searchtotals.n + excluded.n, terms = memory_searchtotals.terms + excluded.terms
+"""  # noqa: S608 - constants
 
 
 class PgvectorProvider:
-    """Keeps search keys as unit vectors in half precision, beside the memories."""
+    """Keeps unit vectors in half precision and postings of hashed terms, beside the memories."""
+
+    abilities = frozenset(Ability)
 
     def remember(self, scope: Scope, *, entry: Entry) -> None:
-        write_once(
-            scope,
-            _REMEMBER,
-            {
-                "tenant": scope.tenant_id,
-                "user": scope.user_id,
-                "memory": entry.memory,
-                "model": entry.model,
-                "at": entry.at,
-                "positions": [key.position for key in entry.keys],
-                "speakers": [str(key.speaker) for key in entry.keys],
-                "dims": [len(key.vector) for key in entry.keys],
-                "vectors": [HalfVector(list(key.vector)).to_text() for key in entry.keys],
-            },
-        )
+        write_once(scope, _REMEMBER, _owner(scope) | _told(entry))
 
     def recall(
         self,
         scope: Scope,
         *,
-        vector: Sequence[float],
+        question: Question,
+        vector: Sequence[float] | None,
         model: str,
         limit: int,
-        exclude_sources: Collection[UUID] = (),
         deadline_ms: int | None = None,
     ) -> list[Found]:
-        given = {
-            "tenant": scope.tenant_id,
-            "user": scope.user_id,
-            "model": model,
-            "dims": len(vector),
-            "vector": HalfVector(list(vector)).to_text(),
-            "sources": list(exclude_sources),
-            "chars": TEXT_CHARS,
-            "limit": limit,
-        }
-        query = _NEAREST.format(
-            covered=f"and dims <= {COVERED_DIMS}" if len(vector) <= COVERED_DIMS else "",
-            excluded=_EXCLUDED if exclude_sources else "",
-            not_excluded=_NOT_EXCLUDED if exclude_sources else "",
-        )
-        keys = limit * KEYS_PER_MEMORY
+        ends = None if deadline_ms is None else time.monotonic() + deadline_ms / 1_000
+        query = _TOTALS
+        given = _owner(scope)
+        if question.terms:
+            query += _POSTINGS
+            given |= {"terms": question.terms}
+        if vector is not None:
+            query += _VECTORS + _COVERED if len(vector) <= COVERED_DIMS else _VECTORS
+            given |= {
+                "model": model,
+                "dims": len(vector),
+                "vector": HalfVector(list(vector)).to_text(),
+            }
+        rows = _read(scope, query, given, ends)
+        totals = np.frombuffer(b"".join(row[2] for row in rows if row[0] == 0), ">i8")
+        postings = {row[1]: _posting(row[2]) for row in rows if row[0] == 1}
+        places, cosines = _cosines(b"".join(row[2] or b"" for row in rows if row[0] == 2))
+        keep = max(KEEP, 4 * limit)
         while True:
-            rows = _read(scope, query, given | {"keys": keys}, deadline_ms)
-            if len(rows) >= limit or not rows or rows[0][11] < keys:
-                return [_found(row) for row in rows]
-            # Memories with many keys filled the list. Rare, and the second read ends it.
-            keys *= 8
+            candidates = first_stage(
+                question,
+                places=places,
+                cosines=cosines,
+                postings=postings,
+                n=int(totals[0]) if len(totals) else 0,
+                total_dl=int(totals[1]) if len(totals) else 0,
+                keep=keep,
+            )
+            of_them = _owner(scope) | {"places": candidates.places.tolist()}
+            known = [
+                Known(row[0], row[1], Speaker(row[2]), *row[3:])
+                for row in _read(scope, _KNOWN, of_them, ends)
+            ]
+            found = hits(question, candidates, known)
+            if len(found) >= limit or len(candidates.places) < keep:
+                return found[:limit]
+            keep *= 8  # memories with many units filled the list
 
     def list(self, scope: Scope, *, model: str) -> set[UUID]:
         with entered(scope):
             keys = SearchKey.objects.within(scope).filter(model=model)
-            return set(keys.values_list("memory_id", flat=True))
+            return set(keys.values_list("memory_id", flat=True).distinct())
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:
-        rows = write_once(
-            scope,
-            "delete from memory_searchkey where tenant_id = %(tenant)s and user_id = %(user)s"
-            " and memory_id = any(%(memories)s) returning 1",
-            {"tenant": scope.tenant_id, "user": scope.user_id, "memories": list(memories)},
-        )
-        return len(rows)
+        rows = write_once(scope, _FORGET, _owner(scope) | {"memories": list(memories)})
+        return int(rows[0][0])
 
     def purge(self, scope: Scope) -> int:
         with entered(scope), connection.cursor() as cursor:
-            cursor.execute(
-                "delete from memory_searchkey where tenant_id = %s and user_id = %s",
-                [scope.tenant_id, scope.user_id],
-            )
+            for table in ("posting", "searchkey", "searchtotals", "searchrow"):
+                cursor.execute(f"delete from memory_{table} where {_MINE}", _owner(scope))  # noqa: S608
             return int(cursor.rowcount)
 
 
-def _found(row: tuple[Any, ...]) -> Found:
-    return Found(
-        memory=row[0],
-        kind=row[1],
-        text=row[2],
-        answer=row[3],
-        source=row[4],
-        session_key=row[5],
-        at=row[6],
-        pinned=row[7],
-        score=row[8],
-        position=row[9],
-        speaker=Speaker(row[10]),
-    )
+def _owner(scope: Scope) -> dict[str, Any]:
+    return {"tenant": scope.tenant_id, "user": scope.user_id}
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    """Return an entry as the columns of its rows."""
+    counted = [_counted(unit) for unit in entry.units]
+    totals = [sum(terms.values()) for terms in counted]
+    keys = [
+        (unit.place, part, vector)
+        for unit in entry.units
+        for part, vector in enumerate(unit.vectors)
+    ]
+    postings = [
+        (term, unit.place, count, min(total, MOST_COUNTED))
+        for unit, terms, total in zip(entry.units, counted, totals, strict=True)
+        for term, count in terms.items()
+    ]
+    return {
+        "memory": entry.memory,
+        "memories": [entry.memory],
+        "model": entry.model,
+        "places": [unit.place for unit in entry.units],
+        "speakers": [str(unit.speaker) for unit in entry.units],
+        "names": [unit.name[:NAME_CHARS] for unit in entry.units],
+        "days": [unit.day for unit in entry.units],
+        "chars": [len(unit.text) for unit in entry.units],
+        "flags": [flags_of(unit.text) for unit in entry.units],
+        "terms_of": [",".join(map(str, terms)) for terms in counted],
+        "totals": totals,
+        "key_places": [place for place, _part, _vector in keys],
+        "parts": [part for _place, part, _vector in keys],
+        "dims": [len(vector) for _place, _part, vector in keys],
+        "vectors": [HalfVector(list(vector)).to_text() for _place, _part, vector in keys],
+        "terms": [term for term, _place, _tf, _dl in postings],
+        "term_places": [place for _term, place, _tf, _dl in postings],
+        "tfs": [tf for _term, _place, tf, _dl in postings],
+        "dls": [dl for _term, _place, _tf, dl in postings],
+    }
+
+
+def _counted(unit: Unit) -> Mapping[int, int]:
+    terms = terms_of(unit.text, speaker=unit.name, day=unit.day)
+    return {term: min(count, MOST_COUNTED) for term, count in terms.items()}
+
+
+def _posting(packed: bytes) -> Posting:
+    rows = np.frombuffer(packed, _POSTING)
+    return rows["place"].astype(np.int64), rows["tf"], rows["dl"]
+
+
+def _cosines(packed: bytes) -> tuple[Array, Array]:
+    """Return places, ascending, and cosines of all the owner's vectors."""
+    rows = np.frombuffer(packed, _COSINE)
+    places, cosines = rows["place"].astype(np.int64), rows["cosine"].astype(np.float32)
+    if (places[1:] < places[:-1]).any():  # not read in the order of the index
+        order = np.argsort(places, kind="stable")
+        places, cosines = places[order], cosines[order]
+    return places, cosines
 
 
 def _read(
-    scope: Scope, query: str, given: dict[str, object], deadline_ms: int | None
+    scope: Scope, query: str, given: Mapping[str, object], ends: float | None
 ) -> list[tuple[Any, ...]]:
+    left = None if ends is None else int(1_000 * (ends - time.monotonic()))
     try:
-        return read_once(scope, query, given, within_ms=deadline_ms)
+        if left is not None and left <= 0:
+            raise Unavailable("The search took too long.", code="too_slow")
+        return read_once(scope, query, given, within_ms=left)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise Unavailable("The search took too long.", code="too_slow") from error

@@ -5,18 +5,23 @@ nothing of each other.
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import numpy as np
 
 from accounts.scope import Scope
-from memory.exchange import Speaker
-from memory.providers.base import TEXT_CHARS, Entry, Found
+from memory.providers.base import Ability, Entry, Found, Unit
+from memory.providers.hits import Known, hits
+from memory.ranking import Array, Posting, first_stage
+from memory.terms import Question, flags_of, terms_of
 
 
 class PlainProvider:
     """Keeps entries in dictionaries, one for each scope, and compares with all of them."""
+
+    abilities = frozenset(Ability) - {Ability.TRANSACTIONAL, Ability.DURABLE}
 
     def __init__(self) -> None:
         self._kept: dict[Scope, dict[UUID, Entry]] = {}
@@ -30,53 +35,93 @@ class PlainProvider:
         self,
         scope: Scope,
         *,
-        vector: Sequence[float],
+        question: Question,
+        vector: Sequence[float] | None,
         model: str,
         limit: int,
-        exclude_sources: Collection[UUID] = (),
         deadline_ms: int | None = None,
     ) -> list[Found]:
-        excluded = frozenset(exclude_sources)
         with self._lock:
             entries = list(self._kept.get(scope, {}).values())
-        found = [
-            _best(entry, np.asarray(vector))
-            for entry in entries
-            if entry.model == model and entry.source not in excluded
+        units = [(entry, unit) for entry in entries for unit in entry.units]
+        terms = [terms_of(unit.text, speaker=unit.name, day=unit.day) for _entry, unit in units]
+        lengths = [sum(one.values()) for one in terms]
+        compared = [
+            unit
+            for entry, unit in units
+            if vector is not None and entry.model == model and _comparable(unit, vector)
         ]
-        found.sort(key=lambda one: (not one.pinned, -one.score, one.memory))
-        return found[:limit]
+        places, cosines = _cosines(compared, vector or [])
+        candidates = first_stage(
+            question,
+            places=places,
+            cosines=cosines,
+            postings={
+                term: _posting(
+                    [
+                        (unit.place, counts[term], length)
+                        for (_entry, unit), counts, length in zip(
+                            units, terms, lengths, strict=True
+                        )
+                        if term in counts
+                    ]
+                )
+                for term in question.terms
+            },
+            n=len(units),
+            total_dl=sum(lengths),
+            keep=max(1, len(units)),
+        )
+        found = set(candidates.places.tolist())
+        known = [
+            Known(
+                entry.memory,
+                unit.place,
+                unit.speaker,
+                unit.name,
+                unit.day,
+                len(unit.text),
+                flags_of(unit.text),
+            )
+            for entry, unit in units
+            if unit.place in found
+        ]
+        return hits(question, candidates, known)[:limit]
 
     def list(self, scope: Scope, *, model: str) -> set[UUID]:
         with self._lock:
-            entries = self._kept.get(scope, {})
-            return {memory for memory, entry in entries.items() if entry.model == model}
+            return {
+                memory
+                for memory, entry in self._kept.get(scope, {}).items()
+                if entry.model == model and any(unit.vectors for unit in entry.units)
+            }
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:
         with self._lock:
             entries = self._kept.get(scope, {})
             gone = [entries.pop(memory) for memory in memories if memory in entries]
-        return sum(len(entry.keys) for entry in gone)
+        return sum(len(entry.units) for entry in gone)
 
     def purge(self, scope: Scope) -> int:
         with self._lock:
             gone = self._kept.pop(scope, {})
-        return sum(len(entry.keys) for entry in gone.values())
+        return sum(len(entry.units) for entry in gone.values())
 
 
-def _best(entry: Entry, vector: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Found:
-    scores = np.asarray([key.vector for key in entry.keys]) @ vector
-    best = int(scores.argmax())
-    return Found(
-        memory=entry.memory,
-        kind=entry.kind,
-        text=entry.text[:TEXT_CHARS],
-        answer=entry.answer[:TEXT_CHARS],
-        source=entry.source,
-        session_key=entry.session_key,
-        at=entry.at,
-        pinned=entry.pinned,
-        score=min(1.0, max(0.0, float(scores[best]))),
-        position=entry.keys[best].position,
-        speaker=Speaker(entry.keys[best].speaker),
-    )
+def _comparable(unit: Unit, vector: Sequence[float]) -> bool:
+    return any(len(one) == len(vector) for one in unit.vectors)
+
+
+def _cosines(units: Sequence[Unit], vector: Sequence[float]) -> tuple[Array, Array]:
+    """Return the units' places, ascending, and the cosine of the nearest of their vectors."""
+    nearest: defaultdict[int, float] = defaultdict(lambda: -1.0)
+    for unit in units:
+        cosine = float((np.asarray(unit.vectors) @ np.asarray(vector)).max())
+        nearest[unit.place] = max(nearest[unit.place], cosine)
+    places = np.array(sorted(nearest), np.int64)
+    return places, np.array([nearest[place] for place in sorted(nearest)], np.float32)
+
+
+def _posting(rows: Sequence[tuple[int, int, int]]) -> Posting:
+    places, tf, dl = (np.array(column) for column in zip(*rows, strict=True)) if rows else [[]] * 3
+    return np.asarray(places, np.int64), np.asarray(tf, np.int16), np.asarray(dl, np.int16)

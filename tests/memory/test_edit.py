@@ -85,10 +85,7 @@ def test_undo_brings_back_the_fact_and_its_exchange(talk: Conversation, model: S
     back = undo(talk.scope, memory=fact.pk)
     assert (back.status, back.trashed_at) == ("current", None)
     assert exchanges(talk.scope) == ["I'm allergic to nuts."]
-    assert recalled(talk.scope, "Any allergies?") == [
-        "The user is allergic to nuts.",
-        "I'm allergic to nuts. I see.",
-    ]
+    assert recalled(talk.scope, "Any allergies?") == ["The user is allergic to nuts."]
     with pytest.raises(InvalidInput):
         undo(talk.scope, memory=fact.pk)
 
@@ -110,7 +107,7 @@ def test_an_exchange_stays_away_while_another_of_its_facts_is_forgotten(
     assert exchanges(talk.scope, status="trash") == ["I'm vegetarian and I own a boat."]
     undo(talk.scope, memory=first.pk)
     assert exchanges(talk.scope) == ["I'm vegetarian and I own a boat."]
-    assert "boat" in recalled(talk.scope, "I'm vegetarian and I own a boat.")[0]
+    assert any("boat" in text for text in recalled(talk.scope, "Do I own a boat?"))
 
 
 def test_an_exchange_that_the_person_forgot_stays_forgotten(
@@ -204,7 +201,7 @@ def test_with_the_embedder_away_an_edit_stands_and_is_embedded_later(
         edit(mara, memory=memory.pk, text="I own a boat.")
         forget(mara, memory=memory.pk)
         undo(mara, memory=memory.pk)
-    assert recalled(mara, "Do I have a dog?") == []
+    assert recalled(mara, "Do I have a dog?") == ["I own a boat."]  # all that is known
     assert found(mara, "boat") == ["I own a boat."]
     with entered(mara):
         run_job(str(Job.objects.within(mara).get(kind="embed").pk))

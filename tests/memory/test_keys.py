@@ -5,19 +5,16 @@ from typing import Any
 import pytest
 
 from memory import embedder
-from memory.keys import ANSWER_CHARS, PASSAGE_CHARS, entries_of, passages, texts_of
+from memory.keys import ANSWER_CHARS, PASSAGE_CHARS, entries_of, parts_of, passages
 from memory.models import Memory
 from memory.vectors import Embedded
 
 
-def test_a_fact_is_found_by_both_its_forms() -> None:
+def test_a_fact_is_embedded_in_the_first_person() -> None:
     fact = Memory(kind="fact", text="The user is vegetarian.", first_person="I am vegetarian.")
-    assert [text for _speaker, text in texts_of(fact)] == [
-        "I am vegetarian.",
-        "The user is vegetarian.",
-    ]
+    assert [part.passages for part in parts_of(fact)] == [["I am vegetarian."]]
     note = Memory(kind="note", text="I am vegetarian.")
-    assert [text for _speaker, text in texts_of(note)] == ["I am vegetarian."]
+    assert [part.passages for part in parts_of(note)] == [["I am vegetarian."]]
 
 
 def test_a_long_text_is_cut_into_parts_where_it_pauses() -> None:
@@ -37,12 +34,14 @@ def test_a_text_without_pauses_is_cut_all_the_same() -> None:
 
 def test_of_the_assistants_half_the_beginning_is_embedded() -> None:
     exchange = Memory(kind="exchange", text="Where to?", answer="To the far cape. " * 50)
-    (speaker, said), (other, answered) = texts_of(exchange)
-    assert (speaker, said, other) == ("person", "Where to?", "assistant")
+    said, reply = parts_of(exchange)
+    assert (said.speaker, said.passages, reply.speaker) == ("person", ["Where to?"], "assistant")
+    (answered,) = reply.passages
     assert 120 < len(answered) <= ANSWER_CHARS
     assert answered.endswith("cape.")
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("same", [True, False])
 def test_a_vector_that_is_known_is_not_made_again(
     monkeypatch: pytest.MonkeyPatch, same: bool
@@ -57,8 +56,11 @@ def test_a_vector_that_is_known_is_not_made_again(
 
     monkeypatch.setattr(chosen, "embed", counted)
     known = Embedded(chosen.name if same else "another", [1.0] + [0.0] * 383)
-    memory = Memory(kind="exchange", text="Where to?", answer="To the far cape.")
+    memory = Memory(
+        kind="exchange", text="Where to?", answer="To the far cape.", tenant_id=1, user_id=1
+    )
     (entry,) = entries_of([memory], known={"Where to?": known})
     assert asked == (["To the far cape."] if same else ["Where to?", "To the far cape."])
-    assert (entry.keys[0].vector == known.vector) is same
-    assert [key.position for key in entry.keys] == [0, 1]
+    said, answered = entry.units
+    assert (said.vectors == [known.vector]) is same
+    assert len(answered.vectors) == 1

@@ -91,7 +91,7 @@ def test_pinned_memories_come_first_and_always(mara: Scope) -> None:
     keep(mara, "The user bakes rye bread.")
     found = ask(mara, "How do I bake bread?")
     assert texts(found)[0] == "The user is allergic to nuts."
-    assert len(found.memories) == 2
+    assert len(found.memories) == 3  # top k binds all but what is pinned
 
 
 def test_what_the_window_shows_is_not_told_again(mara: Scope) -> None:
@@ -177,11 +177,15 @@ def test_switched_off_nothing_is_recalled_and_nothing_noted(mara: Scope) -> None
     assert ask(mara, "Am I vegetarian?") == Recall()
 
 
-def test_with_the_embedder_down_there_is_a_note_and_no_error(mara: Scope) -> None:
+def test_with_the_embedder_down_words_are_searched_and_a_note_says_so(mara: Scope) -> None:
+    set_up(mara, top_k=1)
+    keep(mara, "The user owns a boat.")
     keep(mara, "The user is vegetarian.")
     answered = recall(mara, question="Am I vegetarian?", vector=None)
-    assert answered.memories == []
-    assert answered.note == "Memory was not available for this reply."
+    assert texts(answered) == ["The user is vegetarian."]
+    assert answered.memories[0].vector_part == 0 < answered.memories[0].text_part
+    assert answered.note == "Memory was searched by words alone for this reply."
+    assert recall(mara, question="What do I eat?", vector=None).memories == []
 
 
 def test_over_the_deadline_there_is_a_note_and_no_error(
@@ -191,10 +195,9 @@ def test_over_the_deadline_there_is_a_note_and_no_error(
     set_up(mara, deadline_ms=50)
     from memory.providers import pgvector
 
-    asleep = "with slow as materialized (select pg_sleep(5)), "
-    slow = pgvector._NEAREST.replace("with ", asleep, 1)
-    slow = slow.replace("(select count(*) from nearest)", "(select count(*) from nearest, slow)")
-    monkeypatch.setattr(pgvector, "_NEAREST", slow)
+    asleep = "select 3, null::int, pg_sleep(5)::text::bytea union all "
+    slow = asleep + pgvector._TOTALS
+    monkeypatch.setattr(pgvector, "_TOTALS", slow)
     answered = ask(mara, "Am I vegetarian?")
     assert answered.memories == []
     assert answered.note == "Memory was not available for this reply."
@@ -202,11 +205,27 @@ def test_over_the_deadline_there_is_a_note_and_no_error(
     assert texts(ask(mara, "Am I vegetarian?")) == ["The user is vegetarian."]
 
 
+def test_when_meaning_takes_too_long_words_are_searched_in_the_time_that_is_left(
+    mara: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mara, "The user is vegetarian.")
+    set_up(mara, deadline_ms=2_000, top_k=3)
+    from memory.providers import pgvector
+
+    slow = pgvector._VECTORS.replace("-(embedding", "0 * length(pg_sleep(9)::text) - (embedding")
+    monkeypatch.setattr(pgvector, "_VECTORS", slow)
+    answered = ask(mara, "Am I vegetarian?")
+    assert texts(answered) == ["The user is vegetarian."]
+    assert answered.note == "Memory was searched by words alone for this reply."
+
+
 def test_only_keys_of_the_embedder_in_force_are_compared(mara: Scope) -> None:
+    set_up(mara, top_k=3)
     memory = keep(mara, "The user is vegetarian.")
+    assert ask(mara, "Which diet do I follow?").memories[0].vector_part > 0
     with entered(mara):
         memory.search_keys.update(model="another")
-    assert ask(mara, "Am I vegetarian?").memories == []
+    assert ask(mara, "Which diet do I follow?").memories == []
 
 
 def test_what_was_recalled_is_kept_and_counted_once(mara: Scope, bob: Scope) -> None:

@@ -8,7 +8,7 @@ import pytest
 from accounts.errors import InvalidInput, Unavailable
 from accounts.scope import Scope, entered
 from memory import embedder, keys
-from memory.models import Job, Memory, MemorySettings
+from memory.models import Job, Memory, MemorySettings, Posting
 from memory.remember import add, enqueue_exchange
 from memory.tasks import run_job
 from memory.vectors import Embedded
@@ -46,11 +46,13 @@ def test_an_exchange_is_kept_word_for_word_with_a_key_for_each_message(talk: Con
         assert (memory.kind, memory.origin, memory.created_at) == ("exchange", "own_words", said)
         assert memory.source == talk.exchanges[0].question.id
         assert memory.session_key == talk.session
-        found_by = memory.search_keys.order_by("position")
-        assert [(key.position, key.speaker, key.dims) for key in found_by] == [
-            (0, "person", 384),
-            (1, "assistant", 384),
+        rows = memory.search_rows.order_by("-speaker")
+        keys = {key.place: key.dims for key in memory.search_keys.all()}
+        assert [(row.speaker, keys[row.place]) for row in rows] == [
+            ("person", 384),
+            ("assistant", 384),
         ]
+        assert Posting.objects.within(talk.scope).filter(place__in=keys).exists()
 
 
 def test_a_vector_that_comes_with_the_job_is_used_and_not_kept(talk: Conversation) -> None:
@@ -67,7 +69,9 @@ def test_a_vector_that_comes_with_the_job_is_used_and_not_kept(talk: Conversatio
     assert job.state == Job.State.DONE
     assert "question" not in job.result
     with entered(talk.scope):
-        first = Memory.objects.within(talk.scope).get().search_keys.get(position=0)
+        memory = Memory.objects.within(talk.scope).get()
+        person = memory.search_rows.get(speaker="person")
+        first = memory.search_keys.get(place=person.place)
     assert list(first.embedding) == vector
 
 
@@ -209,7 +213,7 @@ def test_a_note_is_kept_while_the_embedder_is_away_and_embedded_later(
     with monkeypatch.context() as patched:
         patched.setattr("memory.remember.entries_of", away)
         note = add(mara, text="I own a boat.")
-    assert recalled(mara, "Do I own a boat?") == []
+    assert recalled(mara, "Do I own a boat?") == ["I own a boat."]  # by its words
     with entered(mara):
         job = Job.objects.within(mara).get(kind="embed")
     run_job(str(job.pk))
