@@ -57,7 +57,7 @@ _COLUMNS = f"""id, kind, left(text, {TEXT_CHARS}), left(answer, {TEXT_CHARS}), s
   created_at, pinned, safety"""
 # What may be used: held true, trusted, not over, within reach, and not in front of the model.
 _USABLE = """tenant_id = %(tenant)s and user_id = %(user)s and status = 'current' and trusted
-  and (expires_at is null or expires_at > now())
+  and (expires_at is null or expires_at > now()) and (valid_until is null or valid_until > now())
   and (reach = 'personal' or reach_key = any(%(reach)s::uuid[]))
   and (source is null or not source = any(%(excluded)s::uuid[]))"""
 _OF_THESE = (
