@@ -11,6 +11,14 @@ def zone_names() -> tuple[str, ...]:
     return tuple(sorted({name for name in places if not name.startswith("Etc/")} | {"UTC"}))
 
 
+def zone_of(name: str) -> zoneinfo.ZoneInfo:
+    """Return the person's time zone; UTC where the name means none."""
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return zoneinfo.ZoneInfo("UTC")
+
+
 def known_zone(name: str) -> str:
     """Return the name if it is one that we know (browsers also send old names), else UTC."""
     return name if name in zone_names() or name in zoneinfo.available_timezones() else "UTC"

@@ -204,12 +204,13 @@ def every_latin() -> tuple[str, ...]:
     return _LATIN
 
 
-_own = threading.local()  # a stemmer keeps state and is not for two threads
+_stemmers: dict[str, Stemmer.Stemmer] = {}
+_one_at_a_time = threading.Lock()  # a stemmer keeps state and is not for two threads
 
 
 @lru_cache(maxsize=50_000)
 def _stem(language: str, word: str) -> str:
-    stemmers: dict[str, Stemmer.Stemmer] = _own.__dict__.setdefault("stemmers", {})
-    if language not in stemmers:
-        stemmers[language] = Stemmer.Stemmer(language, 0)
-    return str(stemmers[language].stemWord(word))
+    with _one_at_a_time:
+        if language not in _stemmers:
+            _stemmers[language] = Stemmer.Stemmer(language, 0)
+        return str(_stemmers[language].stemWord(word))
