@@ -18,6 +18,7 @@ from accounts.audit import record
 from accounts.errors import InvalidInput, NotFound
 from accounts.join import lock_tenant, only_admin, revoke_invitations
 from accounts.models import Departure, Membership, Tenant, User
+from accounts.operators import one_at_a_time, only_operator
 from accounts.scope import Scope, entered, entered_person, entered_tenant
 from accounts.signals import end_login
 
@@ -57,6 +58,11 @@ def counts_of(scopes: Iterable[Scope]) -> list[Counted]:
 
 def refusal(user_id: int) -> str:
     """Return why the account can't be erased yet, in a sentence; empty when it can."""
+    if only_operator(user_id):
+        return _(
+            "Nobody else runs this installation. "
+            "Make another operator first: manage.py createsuperuser."
+        )
     with entered_person(user_id):
         mine = list(
             Membership.objects.select_related("tenant").filter(
@@ -80,7 +86,7 @@ def erase_account(user: User, *, ip: str | None = None) -> None:
     """Erase the person with every row of theirs in every tenant, all at once or not at all.
 
     Tenants that only they belong to go with them, the personal one among these. Raises
-    InvalidInput for the only admin of a tenant that has other members.
+    InvalidInput for the only admin of a tenant that has other members, and the only operator.
     """
     for last in (False, False, True):
         try:
@@ -124,9 +130,11 @@ def _erase_account(user_id: int, *, ip: str | None) -> None:
         return
     if scopes_of(user_id) != expected:
         raise _Moved
+    if user.is_operator:
+        one_at_a_time()
     problem = refusal(user_id)
     if problem:
-        raise InvalidInput(problem, code="last_admin")
+        raise InvalidInput(problem, code="still_needed")
     for tenant, scope in zip(tenants, expected, strict=True):
         if _belongs(scope) and not _others(scope):
             _erase_tenant(tenant)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -11,20 +11,16 @@ from django.utils.translation import gettext as _
 from accounts.errors import NotFound
 from accounts.join import new_person
 from accounts.models import OperatorLink, User
+from accounts.operators import one_at_a_time, operator_exists
 from accounts.tokens import new_token, token_hash
 
 LIFE = timedelta(hours=24)
 
 
-def operator_exists() -> bool:
-    """Tell whether somebody who can log in runs the installation."""
-    return User.objects.filter(is_operator=True, is_active=True).exists()
-
-
 @transaction.atomic
 def new_link() -> str | None:
     """Return the token of a new link that replaces any before; None if there is an operator."""
-    _one_at_a_time()
+    one_at_a_time()
     if operator_exists():
         return None
     OperatorLink.objects.filter(used_at=None).delete()
@@ -63,7 +59,7 @@ def promote(token: str, *, user: User) -> User:
 
 @transaction.atomic
 def _use(token: str, make: Callable[[], User]) -> User:
-    _one_at_a_time()
+    one_at_a_time()
     if operator_exists() or not _open(token).update(used_at=timezone.now()):
         raise NotFound(_("This link can't be used any more."))
     return make()
@@ -73,8 +69,3 @@ def _open(token: str) -> QuerySet[OperatorLink]:
     return OperatorLink.objects.filter(
         token_hash=token_hash(token), used_at=None, expires_at__gt=timezone.now()
     )
-
-
-def _one_at_a_time() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("select pg_advisory_xact_lock(hashtext('recollect.first_operator'))")

@@ -152,6 +152,11 @@ class PasswordForm(forms.Form):
     password = PasswordField(label=_("Your password"))
 
 
+class NewAddressForm(forms.Form):
+    email = EmailField(label=_("New e-mail address"))
+    password = PasswordField(label=_("Your password"))
+
+
 class TenantForm(forms.Form):
     name = NameField(
         label=_("Name of the space"), widget=forms.TextInput(attrs={"autocomplete": "off"})

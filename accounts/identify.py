@@ -17,7 +17,7 @@ def identify(request: HttpRequest, *, email: str, password: str) -> User:
     password and a disabled account; TooMuch after too many tries.
     """
     network = client_network(request)
-    account = Try(LOGIN_ACCOUNT, f"{email.strip().lower()}\0{network}")
+    account = Try(LOGIN_ACCOUNT, f"{email.strip().lower()}\0{network}\0{_kept_hash(email)}")
     taken = take(account, Try(LOGIN_NETWORK, network))
     user = authenticate(request, username=email, password=password)
     if not isinstance(user, User):
@@ -27,6 +27,12 @@ def identify(request: HttpRequest, *, email: str, password: str) -> User:
     taken.give_back()
     forget(account)
     return user
+
+
+def _kept_hash(email: str) -> str:
+    """Return what a login is checked against: with a new password, counting begins anew."""
+    user = User.objects.with_email(email)
+    return user.password if user else ""
 
 
 def confirm_password(user: User, password: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
@@ -23,6 +24,13 @@ class UserManager(BaseUserManager["User"]):
         except InvalidInput:
             return None
         return self.annotate(folded=Lower("email")).filter(folded=address.lower()).first()
+
+    def named(self, query: str) -> "models.QuerySet[User]":
+        """Return the people whose name or address has these characters; everybody for none."""
+        found = self.get_queryset()
+        if not query:
+            return found
+        return found.filter(Q(name__icontains=query) | Q(email__icontains=query))
 
     def get_by_natural_key(self, username: str | None) -> "User":
         user = self.with_email(username or "")

@@ -49,18 +49,23 @@ class OwnedModel(models.Model):
         return Scope(self.tenant_id, self.user_id)
 
 
-_TENANT = "tenant_id = (select nullif(current_setting('app.tenant_id', true), '')::bigint)"
-_USER = "user_id = (select nullif(current_setting('app.user_id', true), '')::bigint)"
+TENANT = "tenant_id = (select nullif(current_setting('app.tenant_id', true), '')::bigint)"
+USER = "user_id = (select nullif(current_setting('app.user_id', true), '')::bigint)"
 
 
 def walled(table: str) -> RunSQL:
     """Return the migration step that shows a table's rows to their owner and reviewers only."""
-    return _walled(table, f"{_TENANT} and {_USER}")
+    return _walled(table, f"{TENANT} and {USER}")
 
 
 def walled_by_tenant(table: str) -> RunSQL:
     """Return the step that shows a table's rows inside their tenant: settings, no person's rows."""
-    return _walled(table, _TENANT)
+    return _walled(table, TENANT)
+
+
+def walled_by_either(table: str) -> RunSQL:
+    """Return the step that shows a table's rows to their person, and inside their tenant."""
+    return _walled(table, f"{TENANT} or {USER}")
 
 
 def _walled(table: str, condition: str) -> RunSQL:
@@ -70,7 +75,7 @@ def _walled(table: str, condition: str) -> RunSQL:
             f"alter table {table} force row level security",
             f"create policy app on {table} to recollect_app"
             f" using ({condition}) with check ({condition})",
-            f"create policy review on {table} for select to recollect_review using ({_TENANT})",
+            f"create policy review on {table} for select to recollect_review using ({TENANT})",
             f"grant select on {table} to recollect_review",
         ],
         [

@@ -19,7 +19,7 @@ from accounts.forms import AddressForm, ChangePasswordForm, NewPasswordForm, ref
 from accounts.identify import confirm_password
 from accounts.reset import send_reset_link
 from accounts.signals import end_login
-from accounts.throttle import RESET_ACCOUNT, RESET_NETWORK, Try, take
+from accounts.throttle import CONFIRM, RESET_ACCOUNT, RESET_NETWORK, Try, forget, take
 from accounts.views import waiting
 from accounts.web import SeeOther
 
@@ -60,6 +60,7 @@ class PasswordResetConfirm(PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         super().form_valid(form)
+        forget(Try(CONFIRM, str(form.user.pk)))
         end_login(user_id=form.user.pk)
         return SeeOther(self.get_success_url())
 
@@ -90,7 +91,8 @@ def password_change(request: UserRequest) -> HttpResponseBase:
         status = refuse(form, error, "old_password")
         return waiting(render(request, template, {"form": form}, status=status), error)
     user = form.save()
-    update_session_auth_hash(request, user)
-    end_login(user_id=user.pk)
+    before = request.session.session_key
+    update_session_auth_hash(request, user)  # which also gives this login session another key
+    end_login(user_id=user.pk, renewed=before)
     messages.success(request, _("Your password is changed. Other browsers are logged out."))
     return SeeOther(reverse("account"))

@@ -19,7 +19,11 @@ from accounts.forms import TenantForm
 from accounts.join import change_role, leave, new_organisation, rename_tenant
 from accounts.models import Invitation, Membership, User
 from accounts.scope import Scope, entered_tenant
+from accounts.seal import seal, unseal
 from accounts.web import SeeOther
+
+# Where a login session keeps a link, sealed, until the page after the form has shown it.
+_NEW_LINK = "new_invitation"
 
 
 @logged_in
@@ -70,7 +74,7 @@ def _settings(request: MemberRequest, *, status: int = 200, **more: Any) -> Http
 def tenant_settings(request: MemberRequest) -> HttpResponseBase:
     """Show and change the tenant's name; show its members and open invitations."""
     if request.method == "GET":
-        return _settings(request)
+        return _settings(request, new_link=_new_link(request))
     name = request.POST.get("name", "")
     try:
         rename_tenant(request.tenant, name=name, actor=request.user, ip=client_ip(request))
@@ -154,7 +158,7 @@ def tenant_delete(request: MemberRequest) -> HttpResponseBase:
 @admin
 @require_POST
 def invitation_create(request: MemberRequest) -> HttpResponseBase:
-    """Make a link that lets one person in; the page that answers is the only one to show it."""
+    """Make a link that lets one person in; the page that follows is the only one to show it."""
     days = request.POST.get("days", "")
     try:
         token = invitations.invite(
@@ -167,8 +171,16 @@ def invitation_create(request: MemberRequest) -> HttpResponseBase:
         )
     except InvalidInput as error:
         return _settings(request, status=400, error=str(error))
-    link = request.build_absolute_uri(reverse("invite", args=[token]))
-    return _settings(request, new_link=link)
+    request.session[_NEW_LINK] = seal(f"{request.tenant.pk} {token}")
+    return SeeOther(f"{reverse('tenant_settings', args=[request.tenant.slug])}#new-link")
+
+
+def _new_link(request: MemberRequest) -> str:
+    """Return the link that was made a moment ago in this login session, once; empty otherwise."""
+    tenant, _space, token = unseal(request.session.pop(_NEW_LINK, "")).partition(" ")
+    if tenant != str(request.tenant.pk):
+        return ""
+    return request.build_absolute_uri(reverse("invite", args=[token]))
 
 
 @admin

@@ -31,6 +31,7 @@ LOGIN_NETWORK = Limit("login, network", 100, 15 * 60)
 SIGN_UP_NETWORK = Limit("sign-up, network", 100, 60 * 60)
 RESET_ACCOUNT = Limit("reset, account", 5, 60 * 60)
 RESET_NETWORK = Limit("reset, network", 30, 60 * 60)
+NEW_ADDRESS = Limit("new address, account", 5, 60 * 60)
 CONFIRM = Limit("password asked again", 10, 15 * 60)
 
 LONGEST = timedelta(hours=1)

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from accounts import account_views, password_views, tenant_views, views
+from accounts import account_views, operator_views, password_views, tenant_views, views
 
 _tenant = "t/<slug:tenant>/settings/"
 
@@ -27,7 +27,12 @@ urlpatterns: list[URLPattern] = [
     ),
     path("password/change/", password_views.password_change, name="password_change"),
     path("account/", account_views.account, name="account"),
+    path("account/email/", account_views.email_change, name="email_change"),
+    path("account/email/<str:token>/", account_views.email_confirm, name="email_confirm"),
     path("account/delete/", account_views.account_delete, name="account_delete"),
+    path("operator/people/", operator_views.people, name="operator_people"),
+    path("operator/people/<int:user_id>/disable/", operator_views.disable, name="person_disable"),
+    path("operator/people/<int:user_id>/enable/", operator_views.enable, name="person_enable"),
     path("organisations/new/", tenant_views.tenant_new, name="tenant_new"),
     path("invite/<str:token>/", tenant_views.invite, name="invite"),
     path(_tenant, tenant_views.tenant_settings, name="tenant_settings"),

@@ -109,10 +109,22 @@ def _person(scope: Scope) -> list[int]:
 
 
 def end_sockets(
-    *, user_id: int, tenant_id: int | None = None, session_key: str | None = None, **kwargs: Any
+    *,
+    user_id: int,
+    tenant_id: int | None = None,
+    session_key: str | None = None,
+    renewed: str | None = None,
+    **kwargs: Any,
 ) -> None:
     """Close the sockets of a login that is over, in every process."""
-    ring(EVERYBODY, "login_ended", user=user_id, tenant=tenant_id, login=session_key)
+    ring(
+        EVERYBODY,
+        "login_ended",
+        user=user_id,
+        tenant=tenant_id,
+        login=session_key,
+        renewed=renewed,
+    )
 
 
 login_ended.connect(end_sockets, dispatch_uid="chatapp.bells.end_sockets")

@@ -10,9 +10,22 @@ from django.http import HttpRequest
 from accounts.door import memberships_of
 from accounts.models import Tenant
 from accounts.scope import Scope, read_once
+from accounts.zones import zone_of
 from chatapp import sessions
-from chatapp.shown import SessionRow
-from chatapp.visitor import zone_of
+from chatapp.shown import MemoryCounts, SessionRow
+
+
+def memory_counts(scope: Scope) -> MemoryCounts:
+    """Return the numbers at the foot of the sidebar, read in one round trip."""
+    rows = read_once(
+        scope,
+        "select count(*) filter (where status = 'current'),"
+        " count(*) filter (where status = 'waiting')"
+        " from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s"
+        " and status in ('current', 'waiting')",
+        {"tenant": scope.tenant_id, "user": scope.user_id},
+    )
+    return MemoryCounts(*rows[0])
 
 
 @dataclass
@@ -37,33 +50,9 @@ class Sidebar:
         return self._page.next
 
     @cached_property
-    def _counts(self) -> tuple[Any, ...]:
-        rows = read_once(
-            self.scope,
-            "select count(*) filter (where status = 'current'),"
-            " count(*) filter (where status = 'waiting'),"
-            " (select count(*) from memory_job j where j.tenant_id = %(tenant)s"
-            "  and j.user_id = %(user)s and j.state = 'parked')"
-            " from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s"
-            " and status in ('current', 'waiting')",
-            {"tenant": self.scope.tenant_id, "user": self.scope.user_id},
-        )
-        return rows[0]
-
-    @property
-    def memory_count(self) -> int:
-        """How many memories may be recalled."""
-        return int(self._counts[0])
-
-    @property
-    def memory_waiting(self) -> int:
-        """How many memories wait for review."""
-        return int(self._counts[1])
-
-    @property
-    def failed(self) -> int:
-        """How many jobs were given up."""
-        return int(self._counts[2])
+    def memory(self) -> MemoryCounts:
+        """How much is remembered."""
+        return memory_counts(self.scope)
 
     @cached_property
     def tenants(self) -> list[Tenant]:

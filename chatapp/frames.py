@@ -1,8 +1,8 @@
 """The frames of a websocket: read with care, built in one place.
 
 From the browser:  message, attach, stop, retry, ping
-To the browser:    hello, stored, started, recalled, delta, snapshot, finished, learnt, session,
-                   session_gone, error, pong, resync
+To the browser:    hello, stored, started, recalled, acted, delta, snapshot, finished, learnt,
+                   memory, session, session_gone, error, pong, resync
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from accounts.text import MESSAGE_BYTES, required_text
 
 LARGEST_FRAME = 512 * 1024
 NOT_LOGGED_IN, UNKNOWN, LOGIN_ENDED = 4401, 4404, 4001
+LOGIN_RENEWED = 4002  # come back with the new cookie, which the browser has or gets in a moment
 # Not 1013: Daphne (autobahn) can only send 1000 and 3000 to 4999 and ends the socket with 1011.
 TOO_SLOW = AGAIN_LATER = 4013
 

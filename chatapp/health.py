@@ -1,6 +1,7 @@
 """Whether this process can do its work, for supervisors and load balancers."""
 
 import logging
+import os
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -40,5 +41,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
     """Return 200 while chatting works, 503 without the database. Redis is reported, not needed."""
     database, redis = _database(), _redis()
     return JsonResponse(
-        {"database": database, "redis": redis}, status=200 if database == "ok" else 503
+        {"database": database, "redis": redis},
+        status=200 if database == "ok" else 503,
+        # By this script/server knows its own web server from whoever else took the port.
+        headers={"X-Recollect-Start": os.environ.get("RECOLLECT_START", "")},
     )

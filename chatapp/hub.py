@@ -205,7 +205,8 @@ class Hub:
                 and bell["tenant"] in {None, visitor.scope.tenant_id}
                 and bell["login"] in {None, visitor.login}
             ):
-                page.end(frames.LOGIN_ENDED)
+                goes_on = visitor.login == bell.get("renewed")
+                page.end(frames.LOGIN_RENEWED if goes_on else frames.LOGIN_ENDED)
 
     def _hear_here(self, bell: Mapping[str, Any]) -> None:
         name = str(bell["from"])

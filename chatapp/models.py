@@ -1,6 +1,5 @@
 """Sessions and their messages."""
 
-from datetime import datetime
 from typing import Self
 
 from django.db import models
@@ -12,19 +11,6 @@ from accounts.owned import Owned, OwnedModel
 
 TITLE_CHARS = 100
 NEW_SESSION = "New session"
-
-
-class ChatSessionQuerySet(models.QuerySet["ChatSession"]):
-    def newest_first(self) -> Self:
-        """Return the sessions by last activity; the id settles ties, so that pages are stable."""
-        return self.order_by("-last_activity_at", "-pk")
-
-    def after(self, last_activity_at: datetime, pk: object) -> Self:
-        """Return the sessions behind this place in `newest_first`."""
-        return self.filter(
-            Q(last_activity_at__lt=last_activity_at)
-            | Q(last_activity_at=last_activity_at, pk__lt=pk)
-        )
 
 
 class ChatSession(OwnedModel):
@@ -39,7 +25,7 @@ class ChatSession(OwnedModel):
         null=True, blank=True, help_text="Remember this session; empty: as the person has set it."
     )
 
-    objects = Owned(ChatSessionQuerySet)
+    objects = Owned(models.QuerySet["ChatSession"])
 
     class Meta(OwnedModel.Meta):
         indexes = [

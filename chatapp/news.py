@@ -4,7 +4,7 @@ Pages of this process are handed their frames; other processes get them, or a be
 from the database, over the hub.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from accounts.models import Tenant
 from accounts.scope import Scope
 from chatapp import frames, sessions, shown, turn
 from chatapp.bells import group_of
+from chatapp.context import memory_counts
 from chatapp.hub import Hub
 from chatapp.models import ChatSession, Message
 from chatapp.running import Running
@@ -21,6 +22,7 @@ from chatapp.steps import step
 from chatapp.turn import Begun, Ended
 from memory.learnt import learnt_for_replies
 from memory.recall import Recall, counts_for_replies
+from memory.tools import ShownAct, shown_acts
 
 
 class News:
@@ -72,6 +74,11 @@ class News:
         frame = running.tell_recalled(running.count, html)
         self.ring(running.scope, "frame", session=str(running.session_id), frame=frame)
 
+    def acted(self, running: Running, acts: Sequence[ShownAct]) -> None:
+        """Show what the model has done for the reply by now."""
+        frame = running.tell_acts(shown.acts_html(running.reply_id, acts, running.tenant))
+        self.ring(running.scope, "frame", session=str(running.session_id), frame=frame)
+
     def finished(self, running: Running, ended: Ended) -> None:
         """Show the end of a reply that this process wrote."""
         reply = shown.shown_reply(
@@ -79,6 +86,7 @@ class News:
             recalled=running.count or None,
             learnt=shown.LEARNING if ended.learning else None,
             html=running.blocks.whole(),
+            acts=ended.acts,
         )
         html = shown.reply_html(reply, running.tenant)
         self._ended(running.scope, ended, _finished_frame(ended.reply, running.journal.n, html))
@@ -117,7 +125,10 @@ class News:
         tenant, zone = self.hub.tenant_of(scope), self.hub.zone_of(scope)
         if tenant is None or zone is None:
             return
-        learnt, row = await step(_learnt_and_row, scope, session_id, reply_id, zone)
+        learnt, row, counts = await step(_learnt_and_row, scope, session_id, reply_id, zone)
+        count = frames.build("memory", html=shown.memory_count_html(counts))
+        for page in self.hub.of_person(scope):
+            page.put(count)
         if learnt is not None:
             html = shown.learnt_html(reply_id, learnt, tenant)
             frame = frames.build("learnt", reply=reply_id, html=html)
@@ -186,11 +197,17 @@ def _finished_frame(reply: Message, n: int, html: str) -> str:
 def _with_memory(scope: Scope, reply: Message) -> shown.ShownReply:
     counts = counts_for_replies(scope, [reply.pk])
     learnt = learnt_for_replies(scope, [reply.pk])
-    return shown.shown_reply(reply, recalled=counts.get(reply.pk), learnt=learnt.get(reply.pk))
+    acts = shown_acts(scope, {reply.pk: reply.tool_calls or []})
+    return shown.shown_reply(
+        reply,
+        recalled=counts.get(reply.pk),
+        learnt=learnt.get(reply.pk),
+        acts=acts.get(reply.pk, ()),
+    )
 
 
 def _learnt_and_row(
     scope: Scope, session_id: UUID, reply_id: UUID, zone: ZoneInfo
-) -> tuple[Mapping[str, Any] | None, shown.SessionRow | None]:
+) -> tuple[Mapping[str, Any] | None, shown.SessionRow | None, shown.MemoryCounts]:
     learnt = learnt_for_replies(scope, [reply_id]).get(reply_id)
-    return learnt, sessions.row(scope, session_id, zone=zone)
+    return learnt, sessions.row(scope, session_id, zone=zone), memory_counts(scope)

@@ -1,11 +1,12 @@
 """The tenant's admin: people with counts, purge of what one of them is remembered by, the audit."""
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 from django.db import transaction
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext as _
@@ -14,78 +15,94 @@ from django.views.decorators.http import require_GET, require_http_methods
 from accounts.audit import record
 from accounts.client import client_ip
 from accounts.door import MemberRequest, admin
-from accounts.errors import InvalidInput, NotFound
+from accounts.errors import NotFound
 from accounts.models import AuditEntry, Departure, Membership, User
 from accounts.scope import Scope, entered_tenant, reviewing
 from accounts.text import clean_text
+from accounts.web import whole_cursor
 from chatapp.models import ChatSession
 from memory.models import Job, Memory
 from memory.purge import What, preview, purge
 
 PAGE = 50
+LEFT = "left-"  # begins the cursors of those who left
 WHAT: tuple[What, ...] = ("memories", "everything")
 
 
-def _people(request: MemberRequest, query: str, after: int) -> list[dict[str, Any]]:
-    """Return up to a page of the tenant's people and one more, with counts and never any text."""
-    tenant_id = request.tenant.pk
+@dataclass(frozen=True, slots=True)
+class PeoplePage:
+    """Up to 50 people with counts and never any text, and the cursor of the next page, or ""."""
+
+    people: list[dict[str, Any]]
+    next: str
+
+
+def _people(tenant_id: int, query: str, after: str) -> PeoplePage:
+    """Return the members in the order in which they came, then those who left, the latest first."""
+    departed, place = after.startswith(LEFT), whole_cursor(after.removeprefix(LEFT))
     with reviewing(tenant_id):
-        members = Membership.objects.select_related("user").filter(tenant_id=tenant_id)
-        if query:
-            members = members.filter(
-                Q(user__name__icontains=query) | Q(user__email__icontains=query)
-            )
-        page: list[Membership | Departure] = list(
-            members.filter(pk__gt=after).order_by("pk")[: PAGE + 1]
-        )
-        if len(page) <= PAGE:  # the last page: those who left, and what they left behind
-            page += _departed(tenant_id, query)
-        ids = [one.user_id for one in page]
-        rows = {"tenant_id": tenant_id, "user_id__in": ids}
-        live, waits = ~Q(status=Memory.Status.TRASH), Q(status=Memory.Status.WAITING)
-        kept: dict[int, tuple[int, int]] = {
-            user: (count, waiting)
-            for user, count, waiting in Memory.unscoped.filter(**rows)
-            .values("user_id")
-            .annotate(count=Count("pk", filter=live), waiting=Count("pk", filter=waits))
-            .values_list("user_id", "count", "waiting")
-        }
-        sessions: dict[int, tuple[int, datetime | None]] = {
-            user: (count, last)
-            for user, count, last in ChatSession.unscoped.filter(**rows)
-            .values("user_id")
-            .annotate(count=Count("pk"), last=Max("last_activity_at"))
-            .values_list("user_id", "count", "last")
-        }
-        parked = Counter(
-            Job.unscoped.filter(**rows, state=Job.State.PARKED).values_list("user_id", flat=True)
-        )
+        found: list[Membership | Departure] = []
+        if not departed:
+            members = Membership.objects.filter(tenant_id=tenant_id, pk__gt=place)
+            found += _named(members, query).order_by("pk")[: PAGE + 1]
+        if len(found) <= PAGE:
+            left = Departure.objects.filter(tenant_id=tenant_id)
+            if departed and place:
+                left = left.filter(pk__lt=place)
+            found += _named(left, query).order_by("-pk")[: PAGE + 1 - len(found)]
+        page = found[:PAGE]
+        rows = _counted_rows(tenant_id, page)
+    return PeoplePage(rows, _next(page[-1], found[PAGE]) if len(found) > PAGE else "")
+
+
+def _named[Rows: QuerySet[Any]](people: Rows, query: str) -> Rows:
+    """Return those whose name or address has these characters, with the accounts."""
+    people = people.select_related("user")
+    if not query:
+        return people
+    return people.filter(Q(user__name__icontains=query) | Q(user__email__icontains=query))
+
+
+def _next(last: Membership | Departure, following: Membership | Departure) -> str:
+    """Return the cursor behind the last person of a page."""
+    if isinstance(following, Membership):
+        return str(last.pk)
+    return f"{LEFT}{last.pk if isinstance(last, Departure) else ''}"
+
+
+def _counted_rows(tenant_id: int, page: list[Membership | Departure]) -> list[dict[str, Any]]:
+    """Return what the list shows of each person. Call it as the reviewer."""
+    rows = {"tenant_id": tenant_id, "user_id__in": [one.user_id for one in page]}
+    live, waits = ~Q(status=Memory.Status.TRASH), Q(status=Memory.Status.WAITING)
+    kept: dict[int, tuple[int, int]] = {
+        user: (count, waiting)
+        for user, count, waiting in Memory.unscoped.filter(**rows)
+        .values("user_id")
+        .annotate(count=Count("pk", filter=live), waiting=Count("pk", filter=waits))
+        .values_list("user_id", "count", "waiting")
+    }
+    sessions: dict[int, tuple[int, datetime | None]] = {
+        user: (count, last)
+        for user, count, last in ChatSession.unscoped.filter(**rows)
+        .values("user_id")
+        .annotate(count=Count("pk"), last=Max("last_activity_at"))
+        .values_list("user_id", "count", "last")
+    }
+    parked = Counter(
+        Job.unscoped.filter(**rows, state=Job.State.PARKED).values_list("user_id", flat=True)
+    )
     return [
         {
-            "membership": membership if isinstance(membership, Membership) else None,
-            "user": membership.user,
-            "memories": kept.get(membership.user_id, (0, 0))[0],
-            "waiting": kept.get(membership.user_id, (0, 0))[1],
-            "failed": parked[membership.user_id],
-            "sessions": sessions.get(membership.user_id, (0, None))[0],
-            "last_active": sessions.get(membership.user_id, (0, None))[1],
+            "membership": one if isinstance(one, Membership) else None,
+            "user": one.user,
+            "memories": kept.get(one.user_id, (0, 0))[0],
+            "waiting": kept.get(one.user_id, (0, 0))[1],
+            "failed": parked[one.user_id],
+            "sessions": sessions.get(one.user_id, (0, None))[0],
+            "last_active": sessions.get(one.user_id, (0, None))[1],
         }
-        for membership in page
+        for one in page
     ]
-
-
-def _departed(tenant_id: int, query: str) -> list[Departure]:
-    """Return who left the tenant and may still have rows here, the latest first."""
-    left = Departure.objects.select_related("user").filter(tenant_id=tenant_id)
-    if query:
-        left = left.filter(Q(user__name__icontains=query) | Q(user__email__icontains=query))
-    return list(left.order_by("-pk")[:PAGE])
-
-
-def _cursor(value: str) -> int:
-    if value and not (value.isascii() and value.isdigit() and len(value) < 19):
-        raise InvalidInput(_("That page of the list does not exist."))
-    return int(value or 0)
 
 
 @admin
@@ -94,18 +111,9 @@ def people(request: MemberRequest) -> HttpResponseBase:
     """Show who belongs to the tenant and how much is kept of each; never what."""
     query = clean_text(request.GET.get("q", "")).strip()
     record(request.tenant, actor=request.user, action="people.listed", ip=client_ip(request))
-    page = _people(request, query, _cursor(request.GET.get("after", "")))
-    members = [one for one in page if one["membership"]]
-    more = len(members) > PAGE
-    return render(
-        request,
-        "admin/people.html",
-        {
-            "people": page[:PAGE] if more else page,
-            "q": query,
-            "next": str(members[PAGE - 1]["membership"].pk) if more else "",
-        },
-    )
+    found = _people(request.tenant.pk, query, request.GET.get("after", ""))
+    shown = {"people": found.people, "q": query, "next": found.next}
+    return render(request, "admin/people.html", shown)
 
 
 def _subject(request: MemberRequest, user_id: int) -> Membership | Departure:
@@ -185,7 +193,7 @@ def _problems(request: MemberRequest, subject: User) -> dict[str, str]:
 @require_GET
 def audit(request: MemberRequest) -> HttpResponse:
     """Show who did what to whom, newest first; there is no text of anybody's in it."""
-    before = _cursor(request.GET.get("before", ""))
+    before = whole_cursor(request.GET.get("before", ""))
     with entered_tenant(request.tenant.pk):
         entries = AuditEntry.objects.filter(tenant_id=request.tenant.pk).order_by("-pk")
         if before:

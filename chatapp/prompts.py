@@ -1,8 +1,14 @@
 """What the model is told for a reply. Pure."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
 from chatapp.window import Said, joined
+from memory.tool_prompts import INSTRUCTIONS as TOOL_INSTRUCTIONS
+from memory.tool_prompts import spelt_out
+from memory.wire import ToolCall
 
 INSTRUCTIONS = """\
 You are the assistant in Recollect, a chat that remembers the person you talk with. Answer in the \
@@ -20,18 +26,74 @@ with the next character, repeat nothing, and add no remark."""
 
 
 def prompt(
-    history: Sequence[Said], question: Said, *, memory: str = "", so_far: str = ""
-) -> list[dict[str, str]]:
+    history: Sequence[Said],
+    question: Said,
+    *,
+    memory: str = "",
+    so_far: str = "",
+    calls: Sequence[Mapping[str, Any]] = (),
+    acting: bool = False,
+    texts: Mapping[UUID, str] | None = None,
+    shown: Collection[UUID] = (),
+) -> list[dict[str, Any]]:
     """Return the messages for the model: instructions, memory, the window, the question.
 
     `memory` is the fenced block, in a message of its own. With `so_far` the model is to go on from
-    a reply that was cut off.
+    a reply that was cut off; `calls` are what that reply had done by then. `acting` tells it of its
+    tools. In the calls of earlier replies `texts` are put for the memories that they point to, but
+    of those that the block holds (`shown`).
     """
-    messages = [{"role": "system", "content": INSTRUCTIONS}]
+    told = f"{INSTRUCTIONS}\n\n{TOOL_INSTRUCTIONS}" if acting else INSTRUCTIONS
+    messages: list[dict[str, Any]] = [{"role": "system", "content": told}]
     if memory:
         messages.append({"role": "system", "content": memory})
-    messages += [{"role": said.role, "content": said.text} for said in joined([*history, question])]
+    texts = texts or {}
+    for said in joined([*history, question]):
+        messages += called(said.calls, texts, shown)
+        messages.append({"role": said.role, "content": said.text})
+    messages += called(calls, texts, shown)
     if so_far:
         messages.append({"role": "assistant", "content": so_far})
         messages.append({"role": "user", "content": GO_ON})
     return messages
+
+
+def called(
+    calls: Sequence[Mapping[str, Any]], texts: Mapping[UUID, str], shown: Collection[UUID] = ()
+) -> list[dict[str, Any]]:
+    """Return the messages that tell of a reply's calls: the calls, and what came of each."""
+    if not calls:
+        return []
+    made = [
+        ToolCall(str(call["id"]), str(call["name"]), _json(call.get("arguments"), texts, shown))
+        for call in calls
+    ]
+    results = [_json(call.get("result"), texts, shown) for call in calls]
+    return asked_for("", made) + [
+        result_of(call, result) for call, result in zip(made, results, strict=True)
+    ]
+
+
+def _json(value: Any, texts: Mapping[UUID, str], shown: Collection[UUID]) -> str:
+    if isinstance(value, str):  # of an import, as another program wrote it
+        return value
+    filled = spelt_out({} if value is None else value, texts, shown)
+    return json.dumps(filled, ensure_ascii=False)
+
+
+def asked_for(text: str, calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    """Return the message in which the model asked for these tools, behind a text or none."""
+    functions = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
+    return [{"role": "assistant", "content": text, "tool_calls": functions}]
+
+
+def result_of(call: ToolCall, result: str) -> dict[str, Any]:
+    """Return the message that tells what came of a call."""
+    return {"role": "tool", "tool_call_id": call.id, "content": result}

@@ -8,16 +8,17 @@ import logging
 from dataclasses import dataclass
 
 from accounts.models import User
+from accounts.zones import zone_of
 from chatapp import without_model
 from chatapp.steps import step
 from chatapp.turn import Turn
-from chatapp.visitor import zone_of
 from chatapp.warming import Warming
 from memory import embedder
 from memory.commands import told_to_remember
 from memory.llm import Endpoint
 from memory.model_choice import current_endpoint
 from memory.recall import Recall, recall
+from memory.suspicion import reason_to_wait
 from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
@@ -83,9 +84,14 @@ def _recalled(claimed: Turn, question: Embedded | None) -> tuple[Recall, Endpoin
 def reply_without_model(claimed: Turn, found: Recall) -> str:
     """Return the reply of an installation without a model, as Markdown. Run it in a step."""
     user = User.objects.get(pk=claimed.scope.user_id)
+    said = claimed.question.text
+    told = told_to_remember(said)
+    # As memory/extract.py judges it: the order by itself, and the message that it stands in.
+    waiting = [order for order in told if reason_to_wait(order) or reason_to_wait(said)]
     return without_model.text(
         found.memories,
-        told=told_to_remember(claimed.question.text),
+        told=[order for order in told if order not in waiting],
+        waiting=waiting,
         note=found.note or "",
         zone=zone_of(user.time_zone),
         is_operator=user.is_operator,

@@ -1,6 +1,7 @@
 """`python -m chatapp.serve`: becomes the web server that WEB_SERVER names, on BIND and PORT."""
 
 import os
+import runpy
 import sys
 
 from django.conf import settings
@@ -41,10 +42,10 @@ def command(server: str, *, bind: str, port: int) -> list[str]:
 
 
 def main() -> None:
-    """Replace this process by the server, so that signals and restarts reach it directly."""
-    arguments = command(settings.WEB_SERVER, bind=settings.BIND, port=settings.PORT)
+    """Become the server, in this very process: signals reach it, and nothing is loaded twice."""
+    sys.argv = command(settings.WEB_SERVER, bind=settings.BIND, port=settings.PORT)
     os.chdir(settings.BASE_DIR)
-    os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - no shell wanted
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

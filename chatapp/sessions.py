@@ -19,6 +19,7 @@ from chatapp.shown import SessionRow, ShownExchange, group_of, shown_reply
 from chatapp.turn import Begun, begin_in
 from memory.learnt import learnt_for_replies
 from memory.recall import counts_for_replies
+from memory.tools import shown_acts
 
 PAGE = 50
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,6 +61,17 @@ def rename(scope: Scope, session_id: UUID, *, title: str) -> ChatSession:
         raise InvalidInput(f"The title is too long: {len(title)} of {TITLE_CHARS} characters.")
     with entered(scope):
         if not ChatSession.objects.within(scope).filter(pk=session_id).update(title=title):
+            raise NotFound
+        return ChatSession.objects.within(scope).get(pk=session_id)
+
+
+def set_auto_store(scope: Scope, session_id: UUID, *, on: bool | None) -> ChatSession:
+    """Return the session, which is remembered or not from now on; None: as the person has set it.
+
+    What was said before stays as it is. Raises NotFound.
+    """
+    with entered(scope):
+        if not ChatSession.objects.within(scope).filter(pk=session_id).update(auto_store=on):
             raise NotFound
         return ChatSession.objects.within(scope).get(pk=session_id)
 
@@ -169,12 +181,18 @@ def read(scope: Scope, session_id: UUID, *, before: int | None = None) -> Conver
         by_question = {reply.question_id: reply for reply in replies}
     ids = [reply.pk for reply in by_question.values()]
     counts, learnt = counts_for_replies(scope, ids), learnt_for_replies(scope, ids)
+    acts = shown_acts(scope, {one.pk: one.tool_calls or [] for one in by_question.values()})
     exchanges = []
     for message in asked:
         reply = by_question.get(message.pk)
         shown = None
         if reply is not None:
-            shown = shown_reply(reply, recalled=counts.get(reply.pk), learnt=learnt.get(reply.pk))
+            shown = shown_reply(
+                reply,
+                recalled=counts.get(reply.pk),
+                learnt=learnt.get(reply.pk),
+                acts=acts.get(reply.pk, ()),
+            )
         exchanges.append(ShownExchange(message, shown))
     return Conversation(session, exchanges, asked[0].position if len(found) > PAGE else None)
 

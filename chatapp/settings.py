@@ -30,7 +30,6 @@ TRUSTED_PROXIES = env.whole("TRUSTED_PROXIES", 1 if HTTPS else 0, most=10)
 WEB_SERVER = env.choice("WEB_SERVER", ("daphne", "uvicorn"))
 
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.contenttypes",
     "django.contrib.postgres",
     "django.contrib.auth",
@@ -46,7 +45,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "chatapp.assets.StaticFiles",
     "chatapp.middleware.HeadAsGet",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "chatapp.middleware.ReadableCookies",
@@ -206,7 +205,10 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = True  # served from where they lie; nothing is collected
+STATIC_ROOT = Path(env.text("STATIC_FOLDER") or STATE_FOLDER / "static")
+STORAGES = {"staticfiles": {"BACKEND": "chatapp.assets.Collected"}}
+# Served from where they lie while somebody works on them, and where nothing was collected.
+WHITENOISE_USE_FINDERS = DEBUG or not (STATIC_ROOT / "staticfiles.json").is_file()
 WHITENOISE_AUTOREFRESH = DEBUG
 
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")

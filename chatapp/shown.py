@@ -1,6 +1,6 @@
 """What pages and frames show of sessions, messages and replies, ready for the templates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Tenant
 from chatapp.markdown import render
 from chatapp.models import Message
+from memory.tools import ShownAct
 
 LEARNING: dict[str, Any] = {
     "state": "waiting",
@@ -41,6 +42,7 @@ class ShownReply:
     recalled_count: int | None
     recall_note: str
     learnt_view: Mapping[str, Any] | None
+    acts: Sequence[ShownAct] = ()
 
 
 @dataclass(slots=True)
@@ -64,12 +66,21 @@ class SessionRow:
     group: str
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryCounts:
+    """How many memories may be recalled, and how many wait for the person's review."""
+
+    remembered: int
+    waiting: int
+
+
 def shown_reply(
     reply: Message,
     *,
     recalled: int | None = None,
     learnt: Mapping[str, Any] | None = None,
     html: SafeString | None = None,
+    acts: Sequence[ShownAct] = (),
 ) -> ShownReply:
     """Return the reply for its partial; `html` where its text is rendered already."""
     return ShownReply(
@@ -84,6 +95,7 @@ def shown_reply(
         recalled_count=recalled,
         recall_note=reply.memory_note,
         learnt_view=learnt,
+        acts=acts,
     )
 
 
@@ -107,10 +119,20 @@ def recalled_html(reply_id: UUID, count: int, note: str, tenant: Tenant) -> str:
     return _drawn("chat/recalled.html", context)
 
 
+def acts_html(reply_id: UUID, acts: Sequence[ShownAct], tenant: Tenant) -> str:
+    """Return what the model did by itself for a reply."""
+    return _drawn("chat/acts.html", {"reply": {"id": reply_id}, "acts": acts, "tenant": tenant})
+
+
 def learnt_html(reply_id: UUID, learnt: Mapping[str, Any] | None, tenant: Tenant) -> str:
     """Return what was learnt from a reply's exchange."""
     context = {"reply": {"id": reply_id}, "learnt": learnt, "tenant": tenant}
     return _drawn("chat/learnt.html", context)
+
+
+def memory_count_html(counts: MemoryCounts) -> str:
+    """Return how much is remembered, for the foot of the sidebar."""
+    return _drawn("chat/memory_count.html", {"counts": counts})
 
 
 def row_html(row: SessionRow, tenant: Tenant) -> str:

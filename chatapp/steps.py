@@ -16,6 +16,7 @@ from accounts.errors import AppError
 
 # With the pages' own threads they share DATABASE_POOL connections (6).
 THREADS = 3
+SLOW_THREADS = 2  # for work that may wait for an embedder, between its own transactions
 
 
 class Away(AppError):
@@ -27,6 +28,7 @@ class Away(AppError):
 
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="step")
+_slow_threads = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="slow-step")
 on_callers_thread = False  # tests: the step sees the test's own, uncommitted transaction
 
 
@@ -34,8 +36,18 @@ async def step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
     """Return what the work returns, run in a thread with a database connection."""
     if on_callers_thread:
         return await database_sync_to_async(work)(*args, **kwargs)
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_threads, partial(_with_connection, work, *args, **kwargs))
+    return await _in(_threads, partial(_with_connection, work, *args, **kwargs))
+
+
+async def slow_step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return what work returns that may wait for a network; no step waits behind it."""
+    if on_callers_thread:
+        return await database_sync_to_async(work)(*args, **kwargs)
+    return await _in(_slow_threads, partial(_with_connection, work, *args, **kwargs))
+
+
+async def _in[R](threads: ThreadPoolExecutor, work: Callable[[], R]) -> R:
+    return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
 def _with_connection[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

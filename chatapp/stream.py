@@ -25,6 +25,7 @@ class Stream:
     # HTML that a frame finished, by the frame's number: for pages that come back.
     finished: dict[int, str] = field(default_factory=dict)
     recalled: tuple[int, str, str] | None = None  # number, frame, html
+    acted: tuple[str, str] | None = None  # frame, html: all that the model did for this reply
 
     def push(self, text: str, now: float) -> None:
         """Number the text and send it."""
@@ -42,6 +43,13 @@ class Stream:
         self.send(frame)
         return frame
 
+    def tell_acts(self, html: str) -> str:
+        """Send what the model has done so far, in the place of what was sent of it; no number."""
+        frame = frames.build("acted", reply=self.reply_id, html=html)
+        self.acted = frame, html
+        self.send(frame)
+        return frame
+
     def send(self, frame: str) -> None:
         """Send a frame to every page that follows."""
         for page in self.pages:
@@ -50,6 +58,8 @@ class Stream:
     def attach(self, page: Page, after: int) -> None:
         """Send a page what it lacks behind frame `after`, and from now on everything."""
         self.pages.add(page)
+        if self.acted:
+            page.put(self.acted[0])
         n = self.journal.n
         if after == n and n:
             return

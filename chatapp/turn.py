@@ -12,8 +12,9 @@ waits for a network. A reply is this process's while its row says `streaming` wi
 every later write asks for both, so that a process that was too late changes nothing.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -28,7 +29,8 @@ from accounts.text import cut, one_line
 from chatapp.frames import message_text
 from chatapp.models import NEW_SESSION, TITLE_CHARS, ChatSession, Message, ReplyTicket
 from chatapp.window import Said, window
-from memory import remember
+from memory import remember, tools
+from memory.tools import Allowed, ShownAct
 from memory.vectors import Embedded
 
 LEASE = timedelta(seconds=15)
@@ -54,11 +56,28 @@ class Turn:
     question: Said
     history: Sequence[Said]
     so_far: str = ""
+    # What this reply did in an earlier try, what the model may do now, and the memories that the
+    # calls in the window and these point to, as they read now.
+    calls: Sequence[Mapping[str, Any]] = ()
+    allowed: Allowed = field(default_factory=Allowed)
+    texts: Mapping[UUID, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> list[UUID]:
         """The messages that the model is shown anyway."""
         return [id for said in (*self.history, self.question) for id in said.ids]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What was said before a question, and what the model may do when it answers."""
+
+    said: Sequence[Said]
+    allowed: Allowed
+
+    @property
+    def calls(self) -> list[Mapping[str, Any]]:
+        return [call for said in self.said for call in said.calls]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +100,7 @@ class Ended:
     next: Turn | None = None
     learning: bool = False  # a job to remember the exchange was stored with it
     learnt: bool = False  # something was learnt in this session before
+    acts: Sequence[ShownAct] = ()  # what the model did by itself for the reply
 
 
 def title_from(text: str) -> str:
@@ -89,7 +109,7 @@ def title_from(text: str) -> str:
 
 
 _LOCK = """
-select id, title, created_at, last_activity_at, message_count, tenant_id, user_id
+select id, title, created_at, last_activity_at, message_count, auto_store, tenant_id, user_id
 from chatapp_chatsession
 where tenant_id = %(tenant)s and user_id = %(user)s and id = %(session)s for update
 """
@@ -99,6 +119,7 @@ _SESSION = (
     "created_at",
     "last_activity_at",
     "message_count",
+    "auto_store",
     "tenant_id",
     "user_id",
 )
@@ -183,11 +204,21 @@ def begin_in(
         session.title = title_from(text)
     session.message_count += 2
     session.last_activity_at = now
-    history = _store(scope, session, message, reply)
+    before = _store(scope, session, message, reply)
     turn = None
     if claimed:
         said = Said("user", text, (message.pk,))
-        turn = Turn(scope, session.pk, reply.pk, 1, said, history)
+        texts = tools.live_texts(scope, before.calls, session_key=session.pk)
+        turn = Turn(
+            scope,
+            session.pk,
+            reply.pk,
+            1,
+            said,
+            before.said,
+            allowed=before.allowed,
+            texts=texts,
+        )
     return Begun(session, message, reply, fresh=True, turn=turn)
 
 
@@ -201,7 +232,10 @@ select count(*) from chatapp_replyticket where session_id = %(session)s
 """
 
 _HISTORY = """
-select role, text, id from chatapp_message where tenant_id = %(tenant)s and user_id = %(user)s
+select auto_store from chatapp_chatsession
+where tenant_id = %(tenant)s and user_id = %(user)s and id = %(session)s;
+select role, text, id, tool_calls from chatapp_message
+where tenant_id = %(tenant)s and user_id = %(user)s
   and session_id = %(session)s and position < %(before)s and role in ('user', 'assistant')
 order by position desc limit %(limit)s
 """
@@ -222,11 +256,17 @@ insert into chatapp_replyticket (reply_id, session_id, tenant_id, user_id, due_a
 """
 
 
+def _calls_in(column: Any) -> list[Mapping[str, Any]]:
+    """Return what a cursor gives of `tool_calls`: JSON as text, or nothing."""
+    calls = json.loads(column) if isinstance(column, str) else column
+    return [call for call in calls or [] if isinstance(call, dict) and "id" in call]
+
+
 def _given(scope: Scope, **given: Any) -> dict[str, Any]:
     return {"tenant": scope.tenant_id, "user": scope.user_id} | given
 
 
-def _store(scope: Scope, session: ChatSession, message: Message, reply: Message) -> Sequence[Said]:
+def _store(scope: Scope, session: ChatSession, message: Message, reply: Message) -> _Window:
     """Store a question with its reply and their session; return the window before them."""
     given = _given(
         scope,
@@ -245,10 +285,10 @@ def _store(scope: Scope, session: ChatSession, message: Message, reply: Message)
         limit=2 * settings.WINDOW_MESSAGES,
     )
     with connection.cursor() as cursor:
-        cursor.execute(f"{_STORE};{_HISTORY}", given)
+        cursor.execute(f"{_STORE};{tools.ALLOWED};{_HISTORY}", given)
         for _statement in range(3):
             cursor.nextset()
-        return _windowed(cursor.fetchall())
+        return _windowed(cursor)
 
 
 def _ticket(reply: Message, due_at: datetime) -> None:
@@ -262,21 +302,33 @@ def _ticket(reply: Message, due_at: datetime) -> None:
         )
 
 
-def _history(scope: Scope, session_id: UUID, *, before: int) -> Sequence[Said]:
-    """Return the window of what was said before this position."""
+def _history(scope: Scope, session_id: UUID, *, before: int) -> _Window:
+    """Return the window of what was said before this position, and what the model may do."""
     # Twice the limit: what failed is left out, and the window counts what is left.
     limit = 2 * settings.WINDOW_MESSAGES
     with connection.cursor() as cursor:
-        cursor.execute(_HISTORY, _given(scope, session=session_id, before=before, limit=limit))
-        return _windowed(cursor.fetchall())
+        given = _given(scope, session=session_id, before=before, limit=limit)
+        cursor.execute(f"{tools.ALLOWED};{_HISTORY}", given)
+        return _windowed(cursor)
 
 
-def _windowed(newest_first: Sequence[tuple[str, str, UUID]]) -> Sequence[Said]:
+def _windowed(cursor: Any) -> _Window:
+    """Read what `tools.ALLOWED` and `_HISTORY` found; the cursor stands at the first result."""
+    may = cursor.fetchone()
+    cursor.nextset()
+    storing = cursor.fetchone()
+    cursor.nextset()
     said = [
-        Said("user" if role == Message.Role.USER else "assistant", text, (id,))
-        for role, text, id in reversed(newest_first)
+        Said(
+            "user" if role == Message.Role.USER else "assistant",
+            text,
+            (id,),
+            tuple(_calls_in(calls)),
+        )
+        for role, text, id, calls in reversed(cursor.fetchall())
     ]
-    return window(said, settings.WINDOW_MESSAGES, settings.WINDOW_TOKENS)
+    kept = window(said, settings.WINDOW_MESSAGES, settings.WINDOW_TOKENS)
+    return _Window(kept, tools.allowed(may, storing=storing[0] if storing else None))
 
 
 def claim(scope: Scope, session_id: UUID) -> Turn | None:
@@ -311,14 +363,19 @@ def _claim_next(scope: Scope, session_id: UUID) -> Turn | None:
         return None
     reply.status, reply.attempt = Status.STREAMING, reply.attempt + 1
     _ticket(reply, now + LEASE)
+    before = _history(scope, session_id, before=question.position)
+    calls = reply.tool_calls or []
     return Turn(
         scope,
         session_id,
         reply.pk,
         reply.attempt,
         Said("user", question.text, (question.pk,)),
-        _history(scope, session_id, before=question.position),
+        before.said,
         reply.text,
+        calls,
+        before.allowed,
+        tools.live_texts(scope, [*before.calls, *calls], session_key=session_id),
     )
 
 
@@ -330,6 +387,21 @@ def keep(turn: Turn, *, text: str, memory_note: str = "") -> bool:
         if kept:
             ReplyTicket.objects.filter(pk=turn.reply_id).update(due_at=now + LEASE)
     return bool(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """Where the acts of a turn are written down: with its reply, while that is this process's."""
+
+    turn: Turn
+
+    def hold(self) -> bool:
+        """Lock the reply until the transaction ends; False if it is no longer ours."""
+        return _ours(self.turn).select_for_update().values_list("pk").first() is not None
+
+    def write(self, acts: Sequence[Mapping[str, Any]]) -> None:
+        """Keep these acts with the reply."""
+        _ours(self.turn).update(tool_calls=list(acts))
 
 
 def _ours(turn: Turn) -> Any:
@@ -383,6 +455,7 @@ def finish(
                 reply_id=turn.reply_id,
                 session_key=turn.session_id,
                 question=question,
+                auto_store=_session(row).auto_store,
             )
         reply = Message(
             id=turn.reply_id,
@@ -395,6 +468,7 @@ def finish(
             memory_note=memory_note,
             model=model,
             attempt=turn.attempt,
+            tool_calls=_calls_in(written[2]) or None,
             **end,
         )
         return _ended(turn.scope, _session(row), reply, claiming=claiming, learning=learning)
@@ -407,7 +481,7 @@ update chatapp_message set status = %(status)s, text = %(text)s, error_code = %(
   tokens_in = %(tokens_in)s, tokens_out = %(tokens_out)s
 where tenant_id = %(tenant)s and user_id = %(user)s and id = %(reply)s
   and status = 'streaming' and attempt = %(attempt)s
-returning position, created_at
+returning position, created_at, tool_calls
 """
 
 _END = """
@@ -442,7 +516,8 @@ def _ended(
         cursor.nextset()
         more, learnt = cursor.fetchone()
     following = _claim_next(scope, session.pk) if more and claiming else None
-    return Ended(session, reply, following, learning, learnt)
+    acts = tools.shown_acts(scope, {reply.pk: reply.tool_calls or []}).get(reply.pk, ())
+    return Ended(session, reply, following, learning, learnt, acts)
 
 
 def interrupt(scope: Scope, reply_id: UUID, *, text: str = "") -> Ended | None:

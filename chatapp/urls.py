@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from chatapp import people, views
+from chatapp import act_views, people, views
 from chatapp.health import healthz
 from chatapp.operator import operator, operator_discover, operator_test
 
@@ -31,6 +31,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="session_rename",
     ),
     path(
+        "t/<slug:tenant>/sessions/<uuid:session_id>/remember/",
+        views.session_remember,
+        name="session_remember",
+    ),
+    path(
         "t/<slug:tenant>/sessions/<uuid:session_id>/delete/",
         views.session_delete,
         name="session_delete",
@@ -45,6 +50,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         views.reply_learnt,
         name="reply_learnt",
     ),
+    path(
+        "t/<slug:tenant>/replies/<uuid:reply_id>/acts/<int:number>/",
+        act_views.reply_act,
+        name="reply_act",
+    ),
+    path("t/<slug:tenant>/memory-count/", views.memory_count, name="memory_count"),
     path("t/<slug:tenant>/memory/", include("memory.urls")),
     path("t/<slug:tenant>/admin/", people.people, name="people"),
     path("t/<slug:tenant>/admin/people/<int:user_id>/purge/", people.purge_person, name="purge"),

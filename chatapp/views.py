@@ -6,18 +6,20 @@ from uuid import UUID, uuid4
 from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.door import MemberRequest, member
 from accounts.errors import AppError, InvalidInput, TooMuch
 from accounts.scope import Scope, entered
 from accounts.web import SeeOther
+from accounts.zones import zone_of
 from chatapp import bells, journal, turn
 from chatapp import sessions as verbs
+from chatapp.context import memory_counts
 from chatapp.frames import uuid_of
 from chatapp.models import ChatSession
 from chatapp.shown import shown_reply
-from chatapp.visitor import zone_of
 from memory.learnt import learnt_for_replies
 from memory.model_choice import current_endpoint
 from memory.models import MemorySettings
@@ -44,11 +46,15 @@ def _settings(scope: Scope) -> MemorySettings:
 
 
 def _chat(request: MemberRequest, *, status: int = 200, **context: Any) -> HttpResponse:
+    settings = _settings(request.membership.scope)
+    session: ChatSession | None = context.get("session")
+    if session is not None and session.auto_store is not None:
+        settings.auto_store_on = session.auto_store
     shell: dict[str, Any] = {
         "session": None,
         "exchanges": [],
         "older": None,
-        "memory_settings": _settings(request.membership.scope),
+        "memory_settings": settings,
         "model_ready": current_endpoint() is not None,
     }
     return render(request, "chat/page.html", shell | context, status=status)
@@ -178,6 +184,19 @@ def session_rename(request: MemberRequest, session_id: UUID) -> HttpResponseBase
 
 @member
 @require_POST
+def session_remember(request: MemberRequest, session_id: UUID) -> HttpResponseBase:
+    """Set whether this session is remembered: on, off, or as the person has set it."""
+    choice = request.POST.get("auto_store", "")
+    choices = {"on": True, "off": False, "": None}
+    verbs.read(request.membership.scope, session_id, before=1)
+    if choice not in choices:
+        raise InvalidInput(_("Choose whether this session is remembered."))
+    verbs.set_auto_store(request.membership.scope, session_id, on=choices[choice])
+    return SeeOther(reverse("session", args=[request.tenant.slug, session_id]))
+
+
+@member
+@require_POST
 def session_delete(request: MemberRequest, session_id: UUID) -> HttpResponseBase:
     """Erase a session with its messages; what was remembered stays."""
     running = verbs.delete(request.membership.scope, session_id)
@@ -231,3 +250,13 @@ def reply_learnt(request: MemberRequest, reply_id: UUID) -> HttpResponse:
     learnt = learnt_for_replies(request.membership.scope, [reply_id]).get(reply_id)
     context = {"reply": shown_reply(reply), "learnt": learnt, "tenant": request.tenant}
     return render(request, "chat/learnt.html", context)
+
+
+@member
+@require_GET
+def memory_count(request: MemberRequest) -> HttpResponse:
+    """Show how much is remembered, for the foot of the sidebar."""
+    if not request.htmx:
+        return redirect("memory", request.tenant.slug)
+    counts = memory_counts(request.membership.scope)
+    return render(request, "chat/memory_count.html", {"counts": counts})

@@ -18,6 +18,7 @@ from django.utils import timezone
 from accounts.door import membership_of, still_member
 from accounts.models import Tenant, User
 from accounts.scope import Scope
+from accounts.zones import zone_of
 
 
 class LoginEnded(Exception):
@@ -88,11 +89,3 @@ def visitor_of(login: str | None, slug: str) -> Visitor | None:
     except LoginEnded:
         return None
     return visitor
-
-
-def zone_of(name: str) -> ZoneInfo:
-    """Return the person's time zone; UTC where the name means none."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return ZoneInfo("UTC")

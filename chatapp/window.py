@@ -1,8 +1,9 @@
 """Which of a session's messages go to the model again. Pure."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 # What a chat template puts around each message.
@@ -11,11 +12,22 @@ TOKENS_A_MESSAGE = 4
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What somebody said; `ids` are the messages that it came from."""
+    """What somebody said; `ids` are the messages that it came from.
+
+    `calls` are the tools that a reply used before it was said, with what came of them: they go
+    with it, or not at all.
+    """
 
     role: Literal["user", "assistant"]
     text: str
     ids: tuple[UUID, ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def cost(self) -> int:
+        """How many tokens it is at most, its calls and their results included."""
+        called = sum(2 * tokens(json.dumps(call, ensure_ascii=False)) for call in self.calls)
+        return tokens(self.text) + called
 
 
 def tokens(text: str) -> int:
@@ -35,7 +47,7 @@ def window(messages: Sequence[Said], limit: int, token_budget: int) -> list[Said
     """
     kept: list[Said] = []
     for exchange in reversed(_exchanges(messages)):
-        cost = sum(tokens(said.text) for said in exchange)
+        cost = sum(said.cost for said in exchange)
         if len(kept) + len(exchange) > limit or cost > token_budget:
             break
         token_budget -= cost
@@ -61,7 +73,8 @@ def joined(messages: Sequence[Said]) -> list[Said]:
     for said in messages:
         if result and result[-1].role == said.role:
             before = result[-1]
-            said = Said(said.role, f"{before.text}\n\n{said.text}", before.ids + said.ids)
+            text, ids = f"{before.text}\n\n{said.text}", before.ids + said.ids
+            said = Said(said.role, text, ids, before.calls + said.calls)
             result.pop()
         result.append(said)
     return result

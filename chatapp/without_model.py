@@ -32,23 +32,34 @@ def text(
     memories: Sequence[RecalledMemory],
     *,
     told: Sequence[str] = (),
+    waiting: Sequence[str] = (),
     note: str = "",
     zone: tzinfo,
     is_operator: bool,
 ) -> str:
-    """Return the whole reply as Markdown; `told` is what the person ordered to be remembered."""
+    """Return the whole reply as Markdown.
+
+    `told` is what the person ordered to be remembered, `waiting` what of it waits for their review.
+    """
     parts = [_("No language model is set up here yet, so I can't answer in words of my own.")]
     if told:
-        orders = "\n".join(f"- {literal(order)}" for order in told)
-        parts += [_("What you told me to remember will be remembered:"), orders]
+        parts += [_("What you told me to remember will be remembered:"), _listed(told)]
+    if waiting:
+        parts += [
+            _(
+                "This reads like an order to the assistant. It waits on the memory page, and is"
+                " used only once you have looked at it and accepted it:"
+            ),
+            _listed(waiting),
+        ]
     if memories:
         lines = [_line(memory, zone) for memory in memories[:SHOWN]]
         parts += [_("This is what I remember that may bear on your message:"), "\n".join(lines)]
     elif note:
         parts.append(note)
-    elif not told:
+    elif not (told or waiting):
         parts.append(_("Nothing that I remember bears on your message."))
-    if not told:
+    if not (told or waiting):
         parts.append(
             _(
                 "What you write is kept all the same. Write “remember that …” and it becomes a"
@@ -64,6 +75,10 @@ def text(
         else _("To get answers, ask whoever runs this installation to set up a language model.")
     )
     return "\n\n".join(parts)
+
+
+def _listed(orders: Sequence[str]) -> str:
+    return "\n".join(f"- {literal(order)}" for order in orders)
 
 
 def _line(memory: RecalledMemory, zone: tzinfo) -> str:

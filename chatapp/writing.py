@@ -1,26 +1,38 @@
-"""Writing one reply: what is remembered, then what the model says, piece by piece to its pages."""
+"""Writing one reply: what is remembered, then what the model says, piece by piece to its pages.
+
+Where the model may act, it speaks in rounds: what it asks for is done between them, and shown.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
+from accounts.errors import ProviderError
 from chatapp import without_model
 from chatapp.hub import Hub
 from chatapp.journal import Shelf
 from chatapp.news import News
-from chatapp.prompts import prompt
-from chatapp.retrieval import Retrieved, Vector, reply_without_model, retrieve
+from chatapp.prompts import asked_for, prompt, result_of
+from chatapp.retrieval import Vector, reply_without_model, retrieve
 from chatapp.running import Ending, Running, Status
-from chatapp.steps import step
+from chatapp.steps import slow_step, step
+from chatapp.turn import Acts, Turn
 from memory import llm
+from memory.llm import Endpoint
 from memory.prompts import memory_block, new_fence
 from memory.recall import Recall, record
+from memory.tools import ShownAct, Toolbox, shown_acts
+from memory.wire import ToolCall
 
 FRAME_SECONDS = 0.075  # 13 a second: text flows, and each frame costs about 1 ms of CPU
 SLOWEST_FRAMES = 0.25
 EASILY = 5  # so many replies at once leave the process time to spare
+MOST_ROUNDS = 5  # in which the model may act; then it is asked for words
+NO_WORDS = "provider_empty"
+PARAGRAPH = "\n\n"
 
 
 class Writer:
@@ -43,24 +55,66 @@ class Writer:
         retrieved = await retrieve(running.turn, vector)
         running.question = retrieved.question
         self.news.recalled(running, retrieved.found)
-        pieces = await self._pieces(running, retrieved)
         self.hub.spawn(self._record(running, retrieved.found))
-        model = retrieved.endpoint.model if retrieved.endpoint else ""
-        return await self._relay(running, pieces, Ending(Status.COMPLETE, model=model))
-
-    async def _pieces(self, running: Running, retrieved: Retrieved) -> AsyncGenerator[llm.Delta]:
-        claimed, found = running.turn, retrieved.found
         if retrieved.endpoint is None:
-            return without_model.pieces(await step(reply_without_model, claimed, found))
-        block = memory_block(found.memories, new_fence())
-        return llm.stream(
-            retrieved.endpoint,
-            prompt(claimed.history, claimed.question, memory=block, so_far=claimed.so_far),
-            first_token_timeout=settings.FIRST_TOKEN_TIMEOUT,
-            silence_timeout=settings.SILENCE_TIMEOUT,
-            total_timeout=settings.REPLY_TIMEOUT,
-            pace=self.pace,
+            reply = await step(reply_without_model, running.turn, retrieved.found)
+            end = Ending(Status.COMPLETE)
+            await self._relay(running, without_model.pieces(reply), end)
+            return end
+        return await self._converse(running, retrieved.found, retrieved.endpoint)
+
+    async def _converse(self, running: Running, found: Recall, endpoint: Endpoint) -> Ending:
+        """Let the model speak, and act where it may, until it has answered."""
+        claimed = running.turn
+        toolbox = None
+        if claimed.allowed and llm.knows_tools(endpoint):
+            toolbox = _toolbox(claimed)
+            toolbox.show(found.memories)
+        messages = prompt(
+            claimed.history,
+            claimed.question,
+            memory=memory_block(found.memories, new_fence()),
+            so_far=claimed.so_far,
+            calls=claimed.calls,
+            acting=toolbox is not None,
+            texts=claimed.texts,
+            shown={one.id for one in found.memories},
         )
+        end = Ending(Status.COMPLETE, model=endpoint.model)
+        last = self.hub.loop.time() + settings.REPLY_TIMEOUT
+        for round in range(MOST_ROUNDS + 1):
+            calling = toolbox is not None and round < MOST_ROUNDS
+            pieces = llm.stream(
+                endpoint,
+                messages,
+                first_token_timeout=settings.FIRST_TOKEN_TIMEOUT,
+                silence_timeout=settings.SILENCE_TIMEOUT,
+                total_timeout=max(1.0, last - self.hub.loop.time()),
+                pace=self.pace,
+                tools=toolbox.schemas() if toolbox else (),
+                calling=calling,
+            )
+            try:
+                said, calls = await self._relay(running, pieces, end, apart=round > 0)
+            except ProviderError as error:
+                if not (round and error.code == NO_WORDS):
+                    raise
+                said, calls = "", ()  # it has acted, and finds that this says enough
+            if not (calls and calling and toolbox):
+                break
+            messages += asked_for(said, calls)
+            for call in calls:
+                messages.append(result_of(call, await self._act(running, toolbox, call)))
+        if toolbox and end.status == Status.COMPLETE and not running.journal.text().strip():
+            running.push(_("Done."), self.hub.loop.time())
+        return end
+
+    async def _act(self, running: Running, toolbox: Toolbox, call: ToolCall) -> str:
+        """Do what the model asks for and show it; return what the model is told of it."""
+        told, acts = await slow_step(_used, toolbox, call)
+        running.count = len(toolbox.seen)
+        self.news.acted(running, acts)
+        return told
 
     def pace(self) -> float:
         """Return how far apart a reply's frames are now, in seconds.
@@ -72,20 +126,58 @@ class Writer:
         return min(SLOWEST_FRAMES, FRAME_SECONDS * max(1.0, many / EASILY))
 
     async def _relay(
-        self, running: Running, pieces: AsyncGenerator[llm.Delta], end: Ending
-    ) -> Ending:
+        self,
+        running: Running,
+        pieces: AsyncGenerator[llm.Delta],
+        end: Ending,
+        *,
+        apart: bool = False,
+    ) -> tuple[str, tuple[ToolCall, ...]]:
+        """Send the pieces on; return what they say, and the tools that the model calls then.
+
+        What `end` says is brought up to date; `apart` begins a new paragraph.
+        """
+        said: list[str] = []
+        calls: tuple[ToolCall, ...] = ()
         async with aclosing(pieces) as deltas:
             async for delta in deltas:
                 if delta.text:
-                    running.push(delta.text, self.hub.loop.time())
+                    before = PARAGRAPH if apart and not said and running.journal.n else ""
+                    said.append(delta.text)
+                    running.push(before + delta.text, self.hub.loop.time())
                     self.shelf.touch(soon=self.hub.has_peers)
                 if delta.finish:
                     end.status = str(delta.finish)
                     end.problem = delta.error
+                    calls = delta.calls
                     if delta.usage:
-                        end.tokens = (delta.usage.tokens_in, delta.usage.tokens_out)
-        return end
+                        tokens_in, tokens_out = (tokens or 0 for tokens in end.tokens)
+                        end.tokens = (
+                            tokens_in + delta.usage.tokens_in,
+                            tokens_out + delta.usage.tokens_out,
+                        )
+        return "".join(said), calls
 
     async def _record(self, running: Running, found: Recall) -> None:
         if found.memories or found.passed_over:
             await step(partial(record, running.scope, reply=running.reply_id, recall=found))
+
+
+def _toolbox(claimed: Turn) -> Toolbox:
+    return Toolbox(
+        claimed.scope,
+        claimed.allowed,
+        Acts(claimed),
+        reply=claimed.reply_id,
+        question=claimed.question.ids[-1],
+        said=claimed.question.text,
+        session_key=claimed.session_id,
+        acts=[dict(call) for call in claimed.calls],
+    )
+
+
+def _used(toolbox: Toolbox, call: ToolCall) -> tuple[str, list[ShownAct]]:
+    """Use a tool; return what the model is told, and all that it has done as it is shown."""
+    _act, told = toolbox.use(call)
+    shown = shown_acts(toolbox.scope, {toolbox.reply: toolbox.acts})
+    return told, shown.get(toolbox.reply, [])

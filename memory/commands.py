@@ -17,12 +17,23 @@ _ASKED = _POLITE + (
     r"(?:(?:can|could|will|would) you (?:please )?"
     r"|i(?:['’]d| would)? (?:like|want|need) you to )?(?:please )?(?:always )?"
 )
-_THAT = r"\s*(?:,?\s*that\b|:)"
+# "that" begins what is to be kept; not so in "that time we went to Rome", which looks back, nor in
+# "that was fun", which says nothing without what came before.
+_NO_LOOK_BACK = (
+    r"(?!\s*(?:(?:was|were|is|isn['’]t|wasn['’]t|will be|would)\b|['’]s\b|one\b(?! of\b)"
+    r"|(?:(?:one|first|great|lovely|funny|crazy) )?(?:"
+    r"(?:time|day|night|evening|morning|afternoon)\s+(?:in|at|back)\b"
+    r"|(?:time|day|night|evening|morning|afternoon|spring|summer|autumn|winter|weekend|holiday"
+    r"|vacation|trip|moment|place|restaurant|bar|caf[eé]|hotel|film|movie|show|song|book|guy|man"
+    r"|woman|girl|boy|person|dinner|lunch|party|concert|talk|joke|story|thing)"
+    r"\s+(?:when|where|who|that|which|we|i|you|he|she|they|my|our)\b)))"
+)
+_THAT = rf"\s*(?:,?\s*that\b{_NO_LOOK_BACK}|:)"
 _ABOUT_ME = r"(?=(?:i|i['’]m|i['’]ve|i['’]d|my|we|our)\b)"
 # After these words comes what is to be kept. (?P<full>) keeps the order itself as well; after
 # (?P<last...>) the verb comes last.
 _COMMANDS = (
-    _ASKED + r"remember(?:,| please)?\s+(?:that\b|this\s*[:,-]|the following\s*:)",
+    _ASKED + rf"remember(?:,| please)?\s+(?:that\b{_NO_LOOK_BACK}|this\s*[:,-]|the following\s*:)",
     _ASKED + r"remember\s*:",
     _ASKED + r"remember,?\s+" + _ABOUT_ME,
     _POLITE + r"(?P<full>remember to\b)",
@@ -62,13 +73,27 @@ _ABBREVIATION = re.compile(
     r"|(?<![ap]\.)\b[^\W\d_])\.$",
     re.I,
 )
+_QUESTION = re.compile(r"(?:[?？]|吗[。.]?)[\s!！?？)\"'”’»]*$")
+# What makes an order of a question: "Can you remember that ...?"
+_REQUEST = re.compile(
+    _POLITE
+    + r"(?:(?:can|could|will|would) you (?:please\b|(?:always )?"
+    + r"(?:remember|(?:keep|bear) in mind|(?:make|take) a note)(?: please|,)?\s*"
+    + r"(?:that\b|this\b|the following\b|:))"
+    + r"|(?:kannst|k[oö]nntest|w[uü]rdest) du\b)",
+    re.I,
+)
+_AGREED = re.compile(
+    r"[,.;]\s*(?:ok(?:ay)?|please|will you|would you|ja|bitte|d['’]accord|vale)\s*[?？]+$", re.I
+)
 _VERB_LAST = re.compile(r"^(?P<who>ich|wir|ik|wij)\s+(?P<what>.+?),?\s+(?P<verb>[^\W\d_]+)$", re.I)
 
 
 def told_to_remember(text: str) -> list[str]:
     """Return each thing that the person orders to be remembered, as a sentence in their words.
 
-    A question ("Do you remember that ...?") and a report ("I remember that ...") are no orders.
+    A question ("Do you remember that ...?", "Remember that time ...?"), a report ("I remember that
+    ...") and a look back ("Remember, that was fun!") are no orders.
     """
     kept = (_ordered(one) for line in _own_lines(text).splitlines() for one in _sentences(line))
     return list(dict.fromkeys(one for one in kept if one))
@@ -92,7 +117,9 @@ def _own_lines(text: str) -> str:
 
 
 def _ordered(sentence: str) -> str:
-    sentence = sentence.strip(" \t-*•").rstrip()
+    sentence = _AGREED.sub("", sentence.strip(" \t-*•").rstrip())
+    if _QUESTION.search(sentence) and not _REQUEST.match(sentence):
+        return ""
     for pattern in _COMMAND:
         found = pattern.match(sentence)
         if found is None:
@@ -108,7 +135,7 @@ def _ordered(sentence: str) -> str:
 
 def _main_clause(what: str) -> str:
     """Turn "ich Vegetarier bin" into "ich bin Vegetarier", where that is plain to see."""
-    found = _VERB_LAST.match(what.strip(" .!,"))
+    found = _VERB_LAST.match(what.strip(" .!?,"))
     return f"{found['who']} {found['verb']} {found['what']}" if found else what
 
 

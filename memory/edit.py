@@ -1,8 +1,10 @@
 """Correct a memory, forget it, take either back: what stood before is kept as a version."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -10,9 +12,17 @@ from accounts.errors import InvalidInput, NotFound
 from accounts.scope import Scope, entered
 from accounts.text import required_text
 from memory import jobs
-from memory.consolidate import SUPERSEDED, keep_version, settle_exchange
+from memory.claims import is_safety
+from memory.consolidate import (
+    SUPERSEDED,
+    confirm,
+    keep_version,
+    settle_exchange,
+    supersede,
+)
 from memory.keys import findable, spell
 from memory.models import MEMORY_CHARS, Memory, MemoryVersion
+from memory.profile import changed as profile_changed
 from memory.providers.base import provider
 from memory.remember import embedded_or_later, make_findable
 from memory.suspicion import reason_to_wait
@@ -38,13 +48,39 @@ def edit(scope: Scope, *, memory: UUID, text: str) -> Memory:
     is blank, too long, or remembered already. Call it outside a transaction.
     """
     text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
+    return _rewrite(scope, memory, text=text)
+
+
+def restore(scope: Scope, *, memory: UUID, version: int | None = None) -> Memory:
+    """Return the memory, back from the trash; with `version`, with the text that it had then.
+
+    What it said until now is kept as a version, so that this can be undone too. What was past
+    stays past. Raises NotFound, also for a version that it does not have, or InvalidInput when it
+    is not in the trash (without `version`) or the claim was made anew. Call it outside a
+    transaction.
+    """
+    found = one(scope, memory)
+    if version is None:
+        if found.status != Memory.Status.TRASH:
+            raise InvalidInput(_("It is not in the trash."))
+        return undo(scope, memory=memory)
+    with entered(scope):
+        kept = MemoryVersion.objects.within(scope).filter(memory=found, pk=version).first()
+    if kept is None:
+        raise NotFound
+    if found.status == Memory.Status.TRASH:
+        undo(scope, memory=memory)
+    return _rewrite(scope, memory, text=kept.text, first_person=kept.first_person)
+
+
+def _rewrite(scope: Scope, memory: UUID, *, text: str, first_person: str = "") -> Memory:
     changed = one(scope, memory)
     if changed.status == Memory.Status.TRASH:
         raise InvalidInput(_("It is in the trash. Bring it back first."))
     if changed.text == text:
         return changed
     before = changed.text
-    _put(changed, text=text, first_person="")
+    _put(changed, text=text, first_person=first_person)
     entry = embedded_or_later(changed)
     now = timezone.now()
     with entered(scope):
@@ -54,10 +90,14 @@ def edit(scope: Scope, *, memory: UUID, text: str) -> Memory:
         if kept.text != before or kept.status == Memory.Status.TRASH:
             raise InvalidInput(_("It was changed meanwhile. Look at it again."))
         keep_version(kept, change="edited", at=now)
-        _put(kept, text=text, first_person="")
+        _put(kept, text=text, first_person=first_person)
         _refuse_second(scope, kept)
+        replaces, kept.would_replace = kept.would_replace, None
         kept.updated_at = now
         kept.save()
+        if kept.status == Memory.Status.CURRENT:
+            _replace(scope, replaces, by=kept, at=now)
+        profile_changed(scope)
         make_findable(scope, kept, entry)
         settle_exchange(scope, _source_of_fact(kept), at=now)
     return kept
@@ -69,6 +109,7 @@ def _put(memory: Memory, *, text: str, first_person: str) -> None:
         memory.because = reason_to_wait(text)
         memory.status = Memory.Status.WAITING if memory.because else Memory.Status.CURRENT
     memory.trusted = True  # The person stands for these words.
+    memory.safety = is_safety(text)
     spell(memory)
 
 
@@ -112,6 +153,7 @@ def forget(scope: Scope, *, memory: UUID, restore: bool = False) -> Memory:
         provider().forget(scope, memories=[kept.pk])
         settle_exchange(scope, _source_of_fact(kept), at=now)
         empty_later(scope)
+        profile_changed(scope)
         if restore:
             brought_back = _hold_again(scope, superseded_by=kept)
     make_findable_again(scope, brought_back)
@@ -144,18 +186,32 @@ def _settled(scope: Scope, source: UUID | None) -> list[Memory]:
     return list(exchanges.filter(kind=Memory.Kind.EXCHANGE))
 
 
-def undo(scope: Scope, *, memory: UUID) -> Memory:
+def undoable(scope: Scope, memories: Iterable[Memory]) -> dict[UUID, int]:
+    """Return the version that `undo` takes back, for each of these that has one; one query."""
+    with entered(scope):
+        versions = MemoryVersion.objects.within(scope).filter(
+            memory__in=[memory.pk for memory in memories], change__in=UNDOABLE
+        )
+        return dict(versions.values_list("memory_id").annotate(last=Max("pk")))
+
+
+def undo(scope: Scope, *, memory: UUID, version: int | None = None) -> Memory:
     """Return the memory as it was before it was last forgotten or edited.
 
-    The exchange that it came from comes back with it, unless another of its facts keeps it out.
-    Raises NotFound, or InvalidInput when there is nothing to undo or the claim was made anew.
-    Call it outside a transaction.
+    `version` names what is taken back (`undoable`): asked for again, nothing more is. The exchange
+    that it came from comes back with it, unless another of its facts keeps it out. Raises NotFound,
+    or InvalidInput when there is nothing to undo, the claim was made anew, or the memory was
+    changed since that version. Call it outside a transaction.
     """
     with entered(scope):
         jobs.hold(scope)
         kept = _locked(scope, memory)
         versions = MemoryVersion.objects.within(scope).filter(memory=kept, change__in=UNDOABLE)
         last = versions.order_by("-pk").first()
+        if version is not None and (last is None or last.pk != version):
+            if versions.filter(pk=version).exists():
+                raise InvalidInput(_("It was changed meanwhile. Look at it again."))
+            return kept
         if last is None:
             raise InvalidInput(_("There is nothing to undo."))
         kept.text, kept.first_person = last.text, last.first_person
@@ -163,6 +219,8 @@ def undo(scope: Scope, *, memory: UUID) -> Memory:
             kept.status = last.status  # an older text of what was superseded does not hold again
         if kept.status != Memory.Status.TRASH:
             kept.trashed_at = None
+        if kept.expires_at and kept.expires_at <= timezone.now():
+            kept.expires_at = None  # it ended in the trash
         if kept.kind == Memory.Kind.EXCHANGE and kept.status == Memory.Status.PAST:
             kept.status = Memory.Status.CURRENT  # Its facts say below whether it may be.
         if kept.status == Memory.Status.CURRENT:
@@ -178,6 +236,7 @@ def undo(scope: Scope, *, memory: UUID) -> Memory:
         if kept.status == Memory.Status.CURRENT:
             _take_its_place_again(scope, kept)
         kept.refresh_from_db()
+        profile_changed(scope)
     make_findable_again(scope, changed)
     return kept
 
@@ -205,15 +264,25 @@ def accept(scope: Scope, *, memory: UUID) -> Memory:
         if kept.status != Memory.Status.WAITING:
             raise InvalidInput(_("It does not wait for you."))
         same = Memory.objects.within(scope).current().facts().filter(key=kept.key)
-        if kept.kind != Memory.Kind.EXCHANGE and same.exists():
-            same.update(seen_count=F("seen_count") + 1, updated_at=timezone.now())
+        known = same.first() if kept.kind != Memory.Kind.EXCHANGE else None
+        now = timezone.now()
+        if known is not None:
+            _replace(scope, kept.would_replace, by=known, at=now)
             kept.delete()
-            return same.get()
+            return confirm(scope, known, at=now)
+        replaces, kept.would_replace = kept.would_replace, None
         kept.status, kept.because, kept.trusted = Memory.Status.CURRENT, "", True
-        kept.updated_at = timezone.now()
+        kept.updated_at = now
         kept.save()
+        _replace(scope, replaces, by=kept, at=now)
+        profile_changed(scope)
     make_findable_again(scope, [kept])
     return kept
+
+
+def _replace(scope: Scope, old: UUID | None, *, by: Memory, at: datetime) -> None:
+    if old is not None and old != by.pk:
+        supersede(scope, old, by=by, at=at)
 
 
 def make_findable_again(scope: Scope, memories: list[Memory]) -> None:
@@ -227,10 +296,3 @@ def make_findable_again(scope: Scope, memories: list[Memory]) -> None:
             now = Memory.objects.within(scope).filter(pk=memory.pk).first()
             if now and findable(now) and now.text == memory.text:
                 make_findable(scope, now, entry)
-
-
-def versions_of(scope: Scope, memory: UUID) -> list[MemoryVersion]:
-    """Return what the memory was before, newest first; NotFound as `one`."""
-    found = one(scope, memory)
-    with entered(scope):
-        return list(MemoryVersion.objects.within(scope).filter(memory=found).order_by("-pk"))

@@ -3,11 +3,13 @@
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import numpy as np
 from django.utils import timezone
 
 from accounts.errors import ProviderError, Rejected
@@ -15,8 +17,10 @@ from accounts.models import User
 from accounts.scope import Scope
 from accounts.text import one_line
 from memory import jobs
+from memory.claims import is_safety, sentence, tells_change
 from memory.commands import told_to_remember
-from memory.consolidate import Draft, consolidate
+from memory.consolidate import Draft, Old, consolidate
+from memory.dates import day_start, tells_time, with_dates
 from memory.embedder import current as current_embedder
 from memory.exchange import Exchange
 from memory.find import Here, Hit, find
@@ -24,10 +28,19 @@ from memory.folding import words
 from memory.gate import Claimed, refusal
 from memory.jobs import Claim
 from memory.keys import entries_of, spell
+from memory.learn import consider
 from memory.llm import Endpoint, complete_json
 from memory.models import Memory
-from memory.prompts import EXAMPLES, FACTS_SCHEMA, MOST_FACTS, extraction_messages, new_fence
-from memory.suspicion import reason_to_wait
+from memory.profile import changed
+from memory.prompts import (
+    EXAMPLES,
+    FACTS_SCHEMA,
+    MOST_FACTS,
+    extraction_messages,
+    list_of,
+    new_fence,
+)
+from memory.suspicion import reason_for_claim, reason_to_wait
 from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
@@ -37,7 +50,18 @@ KNOWN_FACTS = 8
 CLAIMS = tuple(kind for kind in Memory.Kind.values if kind != Memory.Kind.EXCHANGE)
 _TEMPLATES = [form for example in EXAMPLES for form in example]
 # An answer of which nothing is left for these reasons was no answer.
-_UNUSABLE = {"template", "reasoning", "not_plain_text", "too_long", "empty", "not_one_sentence"}
+UNUSABLE = {
+    *("template", "reasoning", "not_plain_text", "too_long", "empty", "not_one_sentence"),
+    "wrong_shape",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the extractor gave: the claims that have the right form, and how many have not."""
+
+    claims: Sequence[Claimed] = ()
+    refused: Counter[str] = field(default_factory=Counter)
 
 
 def ordered_drafts(claimed: Claim, exchange: Exchange) -> list[Draft]:
@@ -49,7 +73,7 @@ def ordered_drafts(claimed: Claim, exchange: Exchange) -> list[Draft]:
 
 def _orders(exchange: Exchange) -> list[Claimed]:
     told = told_to_remember(exchange.question.text)
-    return [Claimed(text=text, first_person=text, quote=text) for text in told]
+    return [Claimed(text=text, first_person="", quote=text) for text in told]
 
 
 def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
@@ -65,7 +89,8 @@ def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
         answer = _ask(claimed.scope, endpoint, exchange, near)
     except Rejected as error:
         logger.warning("job %s: the extractor's answer was rejected: %s", claimed.id, error.code)
-        _close(claimed, _drafts(claimed.scope, exchange, orders), rejected=error.code)
+        drafts = _drafts(claimed.scope, exchange, orders)
+        _close(claimed, exchange, drafts, rejected=error.code)
     except ProviderError:
         if orders:
             drafts = _drafts(claimed.scope, exchange, orders)
@@ -76,9 +101,21 @@ def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
         _accept(claimed, exchange, orders, answer, near)
 
 
-def _close(claimed: Claim, drafts: Sequence[Draft], **result: Any) -> None:
+def _close(
+    claimed: Claim,
+    exchange: Exchange,
+    drafts: Sequence[Draft],
+    *,
+    refused: Counter[str] | None = None,
+    **result: Any,
+) -> None:
     with jobs.writing(claimed) as scope:
-        jobs.finish(claimed, **learn(scope, claimed, drafts), **result)
+        learnt = learn(scope, claimed, drafts)
+        counts = Counter(learnt.pop("refused", {})) + (refused or Counter())
+        if counts:
+            result["refused"] = dict(counts)
+        jobs.finish(claimed, **learnt, **result)
+        consider(scope, claimed, exchange.question.text)
 
 
 def learn(scope: Scope, claimed: Claim, drafts: Sequence[Draft]) -> dict[str, Any]:
@@ -87,11 +124,16 @@ def learn(scope: Scope, claimed: Claim, drafts: Sequence[Draft]) -> dict[str, An
         drafts = []
     outcome = consolidate(scope, drafts, at=timezone.now())
     before = claimed.result
-    return {
+    result: dict[str, Any] = {
         "facts": [*before.get("facts", []), *(str(fact) for fact in outcome.added)],
         "confirmed": [*before.get("confirmed", []), *(str(one) for one in outcome.confirmed)],
         "superseded": [str(old) for old in outcome.superseded],
     }
+    if outcome.rejected:
+        result["refused"] = dict(outcome.rejected)
+    if outcome.added or outcome.superseded:
+        changed(scope)
+    return result
 
 
 def _forgotten(scope: Scope, source: UUID | None) -> bool:
@@ -118,45 +160,77 @@ def _near(claimed: Claim, exchange: Exchange) -> list[Hit]:
     )
 
 
-def _ask(
-    scope: Scope, endpoint: Endpoint, exchange: Exchange, near: Sequence[Hit]
-) -> list[Claimed]:
+def said_where(scope: Scope, at: datetime) -> datetime:
+    """Return a moment in the person's own time zone."""
     person = User.objects.only("time_zone").get(pk=scope.user_id)
+    return at.astimezone(ZoneInfo(person.time_zone))
+
+
+def _ask(scope: Scope, endpoint: Endpoint, exchange: Exchange, near: Sequence[Hit]) -> Answer:
     messages = extraction_messages(
         exchange.question.text,
         before=exchange.tail,
         known=[one.row.text for one in near],
-        said_at=exchange.question.at.astimezone(ZoneInfo(person.time_zone)),
+        said_at=said_where(scope, exchange.question.at),
         fence=new_fence(),
     )
-    answer = complete_json(endpoint, messages, FACTS_SCHEMA, timeout=MODEL_SECONDS, name="facts")
-    return [
-        Claimed(
-            text=one_line(fact["text"]),
-            first_person=one_line(fact["first_person"]),
-            quote=fact["quote"],
-            supersedes=fact["supersedes"].strip(),
-        )
-        for fact in answer["facts"]
-    ]
+    answer = complete_json(
+        endpoint,
+        messages,
+        FACTS_SCHEMA,
+        timeout=MODEL_SECONDS,
+        name="facts",
+        accepts=list_of("facts"),
+    )
+    read = [_claim(given) for given in answer["facts"]]
+    claims = [claim for claim in read if claim is not None]
+    lacking = len(read) - len(claims)
+    return Answer(claims, Counter({"wrong_shape": lacking} if lacking else {}))
+
+
+def _claim(given: Any) -> Claimed | None:
+    """Return a fact as the extractor gives it; None without a text and what it rests on."""
+    if not isinstance(given, dict):
+        return None
+    told = {name: given.get(name) for name in _TEXTS}
+    if not isinstance(told["text"], str) or not isinstance(told["quote"], str):
+        return None
+    spelt = {name: text if isinstance(text, str) else "" for name, text in told.items()}
+    return Claimed(
+        text=one_line(spelt["text"]),
+        first_person=one_line(spelt["first_person"]),
+        quote=spelt["quote"],
+        supersedes=spelt["supersedes"].strip(),
+        valid_from=spelt["valid_from"].strip(),
+        valid_until=spelt["valid_until"].strip(),
+        safety=given.get("safety") is True,
+    )
+
+
+_TEXTS = ("text", "first_person", "quote", "supersedes", "valid_from", "valid_until")
 
 
 def _accept(
     claimed: Claim,
     exchange: Exchange,
     orders: Sequence[Claimed],
-    answer: Sequence[Claimed],
+    answer: Answer,
     near: Sequence[Hit],
 ) -> None:
     """Keep what the gate lets through; an order in a model's own form is not kept twice."""
     statement = exchange.question.text
+    said_at = said_where(claimed.scope, exchange.question.at)
     told = told_to_remember(statement)
-    refused: Counter[str] = Counter()
+    refused = Counter(answer.refused)
     accepted: list[Claimed] = []
-    supersedes: list[UUID | None] = []
     covered: set[str] = set()
-    for number, fact in enumerate(answer):
-        code = refusal(fact, statement, templates=_TEMPLATES)
+    for number, given in enumerate(answer.claims):
+        fact = replace(
+            given,
+            text=with_dates(given.text, said_at),
+            first_person=with_dates(given.first_person, said_at),
+        )
+        code = refusal(fact, statement, templates=_TEMPLATES, said_at=said_at)
         code = "too_many" if number >= MOST_FACTS else code
         said = [text for text in told if _overlap(fact.quote, text)]
         if not code and claimed.step == "told" and said:
@@ -166,15 +240,15 @@ def _accept(
             continue
         covered.update(said)
         accepted.append(fact)
-        supersedes.append(_old(fact.supersedes, near))
     left = [order for order in orders if order.text not in covered]
-    unusable = min(refused.keys() & _UNUSABLE, default="") if not accepted else ""
-    result: dict[str, Any] = {"refused": dict(refused)} if refused else {}
+    unusable = min(refused.keys() & UNUSABLE, default="") if not accepted else ""
+    result: dict[str, Any] = {}
     if unusable:
         result["rejected"] = unusable
         logger.warning("job %s: the extractor's answer was not usable: %s", claimed.id, unusable)
-    drafts = _drafts(claimed.scope, exchange, accepted + left, supersedes)
-    _close(claimed, drafts, **result)
+    before = len(told) if claimed.step == "told" else 0
+    drafts = _drafts(claimed.scope, exchange, accepted + left, near, before=before)
+    _close(claimed, exchange, drafts, refused=refused, **result)
 
 
 def _overlap(quote: str, order: str) -> bool:
@@ -182,47 +256,112 @@ def _overlap(quote: str, order: str) -> bool:
     return len(one & other) >= 0.6 * min(len(one), len(other)) > 0
 
 
-def _old(number: str, near: Sequence[Hit]) -> UUID | None:
+def _old(number: str, near: Sequence[Hit]) -> Hit | None:
     place = number.rstrip(".").removeprefix("#")
     if not place.isascii() or not place.isdigit() or not 1 <= int(place) <= len(near):
         return None
-    return near[int(place) - 1].row.memory
+    return near[int(place) - 1]
 
 
 def _drafts(
     scope: Scope,
     exchange: Exchange,
     facts: Sequence[Claimed],
-    supersedes: Sequence[UUID | None] = (),
+    near: Sequence[Hit] = (),
+    *,
+    before: int = 0,
 ) -> list[Draft]:
-    """Return the facts as they would be stored, with their vectors; outside a transaction."""
+    """Return the facts as they would be stored, with their vectors; outside a transaction.
+
+    `before` is how many the message has given already.
+    """
     if not facts:
         return []
-    memories = [_as_memory(scope, exchange, fact) for fact in facts]
-    olds = [*supersedes, *[None] * (len(facts) - len(supersedes))]
+    said_at = said_where(scope, exchange.question.at)
+    memories = [
+        _as_memory(scope, exchange, fact, number, said_at)
+        for number, fact in enumerate(facts, before)
+    ]
+    olds = [_old(fact.supersedes, near) for fact in facts]
+    nearness = _nearness(memories, olds)
     return [
-        Draft(memory, entry, old)
+        Draft(
+            memory,
+            entry,
+            Old(old.row.memory, old.row.text, nearness[memory.pk]) if old else None,
+            changed=tells_change(exchange.question.text),
+        )
         for memory, entry, old in zip(memories, entries_of(memories), olds, strict=True)
     ]
 
 
-def _as_memory(scope: Scope, exchange: Exchange, fact: Claimed) -> Memory:
-    because = reason_to_wait(fact.text) or reason_to_wait(exchange.question.text)
-    text = fact.text if fact.text[-1:] in ".!?。！？" else f"{fact.text}."
-    fact = replace(fact, text=text[:1].upper() + text[1:])
+def _nearness(memories: Sequence[Memory], olds: Sequence[Hit | None]) -> dict[UUID, float]:
+    """Return how near each fact is to the one that it is said to make untrue: a cosine."""
+    pairs = [(memory, old) for memory, old in zip(memories, olds, strict=True) if old]
+    if not pairs:
+        return {}
+    texts = [text for memory, old in pairs for text in (memory.text, old.row.text)]
+    vectors = current_embedder().embed(texts)
+    return {
+        memory.pk: float(np.dot(vectors[2 * number], vectors[2 * number + 1]))
+        for number, (memory, _old) in enumerate(pairs)
+    }
+
+
+def _as_memory(
+    scope: Scope, exchange: Exchange, fact: Claimed, number: int, said_at: datetime
+) -> Memory:
+    because = reason_for_claim(fact.text) or reason_to_wait(exchange.question.text)
+    text = sentence(with_dates(fact.text, said_at))
+    first_person = with_dates(fact.first_person, said_at)
+    until = _valid_until(fact, exchange.question.text, said_at)
     return spell(
         Memory(
             tenant_id=scope.tenant_id,
             user_id=scope.user_id,
             kind=Memory.Kind.FACT,
-            text=fact.text,
-            first_person=fact.first_person if fact.first_person != fact.text else "",
+            text=text,
+            first_person=first_person if _is_form_of(first_person, text) else "",
             origin=Memory.Origin.OWN_WORDS,
             status=Memory.Status.WAITING if because else Memory.Status.CURRENT,
             because=because,
             quote=fact.quote[:2_000],
             source=exchange.question.id,
             session_key=exchange.session_key,
-            valid_from=exchange.question.at,
+            safety=fact.safety or is_safety(text),
+            # When it was said; in the order of the statement.
+            created_at=exchange.question.at + timedelta(microseconds=number),
+            valid_from=_valid_from(fact, exchange.question.text, said_at, until),
+            valid_until=until,
         )
     )
+
+
+def _is_form_of(first_person: str, text: str) -> bool:
+    """Tell whether it is the same claim in the first person: it says no more than the third."""
+    if not first_person or first_person == text or reason_for_claim(first_person):
+        return False
+    known = set(words(text))
+    more = [word for word in words(first_person) if word not in known]
+    return len(more) <= max(3, len(known) // 2)
+
+
+def _valid_until(fact: Claimed, statement: str, said_at: datetime) -> datetime | None:
+    """Return when a claim ends, if the person named a day to come; the end of that day there."""
+    day = _named_day(fact.valid_until, statement, said_at)
+    end = day + timedelta(days=1) if day else None
+    return end if end and end > said_at else None
+
+
+def _valid_from(
+    fact: Claimed, statement: str, said_at: datetime, until: datetime | None
+) -> datetime:
+    day = _named_day(fact.valid_from, statement, said_at)
+    return day if day and (until is None or day < until) else said_at
+
+
+def _named_day(given: str, statement: str, said_at: datetime) -> datetime | None:
+    """Return when a day begins that an extractor gives; None unless the person spoke of time."""
+    if not given or said_at.tzinfo is None or not tells_time(statement, said_at):
+        return None
+    return day_start(given, said_at=said_at, zone=said_at.tzinfo)

@@ -7,7 +7,10 @@ that is refused is still found in its exchange, while a wrong one misleads.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
+from memory.claims import attribute_of, same_claim, subject_of
+from memory.dates import other_days
 from memory.folding import folded, words
 from memory.stop_words import STOP_WORDS
 
@@ -96,24 +99,40 @@ _DATES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A fact as an extractor gives it: in both persons, with the words that it rests on."""
+    """A fact as an extractor gives it: in both persons, with the words that it rests on.
+
+    The first and the last day on which it holds are ISO dates, or empty.
+    """
 
     text: str
     first_person: str
     quote: str
     supersedes: str = ""
+    valid_from: str = ""
+    valid_until: str = ""
+    safety: bool = False
 
 
-def refusal(claim: Claimed, statement: str, *, templates: Iterable[str] = ()) -> str:
+def refusal(
+    claim: Claimed,
+    statement: str,
+    *,
+    templates: Iterable[str] = (),
+    said_at: datetime | None = None,
+) -> str:
     """Return the code of the reason why this claim is refused; empty when the words bear it out.
 
     `statement` is everything the person said in the message; `templates` are the prompt's own
-    examples, which a weak model repeats as facts.
+    examples, which a weak model repeats as facts. `said_at` is in the person's zone: a claim may
+    hold no day but those that the statement names, where these are certain.
     """
-    return _shape(claim, templates) or _ground(claim, statement)
+    code = shape_refusal(claim, templates) or _ground(claim, statement)
+    if not code and said_at is not None and other_days(claim.text, statement, said_at):
+        return "other_day"
+    return code
 
 
-def _shape(claim: Claimed, templates: Iterable[str]) -> str:
+def shape_refusal(claim: Claimed, templates: Iterable[str]) -> str:
     text = claim.text
     if len(text) < _FEWEST_CHARS or not any(character.isalpha() for character in text):
         return "empty"
@@ -150,7 +169,12 @@ def _ground(claim: Claimed, statement: str) -> str:
         return "not_supported"
     if _other_numbers(claim.text, own):
         return "other_number"
-    return _subject(claim, sentence) or _name(claim, sentence) or _polarity(claim, sentence, borne)
+    return (
+        _subject(claim, sentence)
+        or _name(claim, sentence)
+        or _polarity(claim, sentence, borne)
+        or _over(claim, sentence)
+    )
 
 
 def _other_numbers(text: str, own: str) -> bool:
@@ -279,6 +303,133 @@ def _polarity(claim: Claimed, sentence: str, borne: list[str]) -> str:
     if fact_denies and not (_NOT.search(said) or _AVERSE.search(said) or _NO_LONGER.search(said)):
         return "not_denied"
     return ""
+
+
+# What comes before the name of a place or an employer that is no longer one.
+_GONE = (
+    r"\b(?:left|leaving|quit|quitting|resigned from|fired from|from|out of"
+    r"|used to (?:work|live) \w+|no longer \w+ \w+|verlassen|gekundigt bei|aus|von|quitte|de"
+    r"|dejado|deje|desde|lasciato|da|deixei|verlaten|weg bij|uit|van) "
+    r"(?:the |my |meine? |mon |mi )?"
+)
+
+
+# Words of a claim about how somebody likes their answers that nobody says of themselves.
+_MANNER = """
+prefer prefers preferred want wants wish wishes like likes expect expects need needs request
+requests ask asks asked answer answers reply replies response responses assistant format style
+formatted written given use uses using information text nutzer bevorzugt mochte wunscht
+antworten antwort prefere souhaite veut reponses reponse prefiere quiere desea respuestas
+respuesta preferisce vuole risposte risposta quer respostas resposta wil antwoorden wants
+"""
+_MANNER_WORDS = frozenset(_MANNER.split())
+_ABOUT_ANSWERS = re.compile(
+    r"\b(?:bullet ?points?|bullets|bulleted|emojis?|jargon|small talk|metric|imperial|markdown"
+    r"|tl;?dr)\b"
+    r"|\b(?:answer|reply|respond|explain|write|speak|talk|summari[sz]e|format|address|give|call|tell"
+    r"|show|keep|be|use|skip|avoid|stop|start|end|cite|stick)\b[^.!?]{0,60}\b(?:answers?|replies|reply"
+    r"|responses?|me|short|brief|briefly|concise|concisely|longer|detailed|detail|formal|informal"
+    r"|simple|simply|plain|step by step|examples?|sources?|lists?|tables?|english|german|french"
+    r"|spanish|italian|portuguese|dutch|chinese|japanese|units|sentences?|words?|tone|apologi\w+"
+    r"|disclaimers?)\b"
+    r"|\b(?:your|the) (?:answers?|replies|responses?|explanations?)\b|\bfrom now on\b"
+    r"|\bi (?:prefer|like|want|hate|dislike)\b[^.!?]{0,60}\b(?:answers?|replies|responses?"
+    r"|explanations?|bullets?|lists?|examples?)\b"
+    r"|\b(?:antworte|antworten|erklare?|schreib|schreibe|fass|nenn|nenne|duze|sieze|benutze|verwende"
+    r"|halte dich)\b|\bstichpunkt\w*|\bstichwort\w*|\baufzahlung\w*|\bab jetzt\b"
+    r"|\b(?:reponds|repondez|explique|expliquez|ecris|ecrivez|tutoie|vouvoie)\b|\bliste a puces\b"
+    r"|\bdesormais\b|\b(?:responde|respondeme|explica|explicame|escribe|tuteame)\b|\bvinetas\b"
+    r"|\ba partir de ahora\b|\b(?:rispondi|rispondimi|spiega|scrivi)\b|\belenchi? puntat\w\b"
+    r"|\bd'ora in poi\b|\b(?:responda|explique|escreva)\b|\ba partir de agora\b|\btopicos\b"
+    r"|\b(?:antwoord|schrijf|leg uit)\b|\bopsomming\w*|\bvoortaan\b"
+    r"|(?:请|請)?(?:用|以).{0,12}(?:回答|回复|回覆)|简短|簡潔|箇条書き|(?:答え|返事|説明)(?:て|は)"
+)
+
+
+def about_answering(text: str) -> bool:
+    """Tell whether somebody says how they like to be answered."""
+    return _ABOUT_ANSWERS.search(folded(own_words(text)).replace("’", "'")) is not None
+
+
+def persona_refusal(claim: Claimed, statement: str, *, templates: Iterable[str] = ()) -> str:
+    """Return why a claim of who somebody is, or how they like answers, is refused; or nothing.
+
+    As `refusal`; but a wish about the answers may be put as an order or a question ("Can you use
+    bullet points?"), without a word about themselves.
+    """
+    code = shape_refusal(claim, templates)
+    if code:
+        return code
+    own = own_words(statement)
+    quote = " ".join(words(claim.quote))
+    if not quote or quote not in " ".join(words(own)):
+        return "quote_not_said"
+    sentence = _sentence_of(quote, own)
+    wish = about_answering(sentence)
+    if _asks(sentence) and not wish:
+        return "question"
+    content = [word for word in _content(claim.text) if word not in _MANNER_WORDS]
+    said = words(own)
+    borne = [word for word in content if any(_alike(word, other) for other in said)]
+    if not content or len(borne) < len(content) * _SHARED_PART:
+        return "not_supported"
+    if _other_numbers(claim.text, own):
+        return "other_number"
+    if not _ABOUT_USER.match(folded(claim.text)) and not _I.match(folded(claim.text)):
+        return "other_subject"
+    other = "" if wish else _subject(claim, sentence) or _name(claim, sentence)
+    return other or _polarity(claim, sentence, borne)
+
+
+def pattern_refusal(text: str, facts: Iterable[str], *, templates: Iterable[str] = ()) -> str:
+    """Return why a pattern that these facts are said to show is refused; or nothing.
+
+    It is about the person, names nobody and no number that they do not, and is none of them.
+    """
+    facts = list(facts)
+    code = shape_refusal(Claimed(text, "", ""), templates)
+    if code:
+        return code
+    if not subject_of(text).startswith("user") and not text.startswith(("用户", "ユーザー")):
+        return "other_subject"
+    told = [word for fact in facts for word in words(fact)]
+    if any(same_claim(text, fact) for fact in facts):
+        return "no_pattern"
+    if not set(re.findall(r"\d+", text)) <= set(re.findall(r"\d+", " ".join(facts))):
+        return "other_number"
+    return "other_name" if other_names(text, told) else ""
+
+
+def other_names(text: str, told: Iterable[str]) -> bool:
+    """Tell whether a sentence names somebody or something that is not among the words told."""
+    known = list(told)
+    names = re.findall(r"(?<![.!?] )(?<!^)\b[A-Z][^\W\d_]+", text)
+    return any(
+        not any(_alike(word, other) for other in known)
+        for name in names
+        for word in words(name)
+        if word not in STOP_WORDS
+    )
+
+
+def borne_part(text: str, told: Iterable[str]) -> float:
+    """Return which part of a sentence's words is among the words told, from 0 to 1."""
+    known = list(told)
+    content = _content(text)
+    borne = [word for word in content if any(_alike(word, other) for other in known)]
+    return len(borne) / len(content) if content else 0.0
+
+
+def _over(claim: Claimed, sentence: str) -> str:
+    """ "I left Acme" and "I moved from Rome" say where somebody is no longer."""
+    known = attribute_of(claim.text)
+    if known is None or known[1] == "named":
+        return ""
+    said = " ".join(words(sentence))
+    value = re.escape(" ".join(words(known[2])))
+    gone = re.search(rf"{_GONE}{value}\b", said)
+    back = re.search(rf"\b(?:in|at|to|for|bei|nach|a|en|chez|bij|naar) {value}\b", said)
+    return "no_longer_so" if gone and not back else ""
 
 
 def _denies(clause: str, borne: list[str]) -> bool:

@@ -27,7 +27,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Subquery
+from django.db.models import Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=120)
 ATTEMPTS = 8
+REJECTED_SHOWN = timedelta(days=7)
 PAUSES = (5, 15, 30, 60, 120, 300, 900)  # seconds after each failure; the eighth parks
 HINT_GRACE = timedelta(seconds=15)
 RESEND_GRACE = timedelta(seconds=30)
@@ -49,6 +50,8 @@ SWEEP_ROWS = 500
 QUEUES = {
     Job.Kind.REMEMBER: "interactive",
     Job.Kind.EMBED: "background",
+    Job.Kind.LEARN: "background",
+    Job.Kind.PROFILE: "background",
     Job.Kind.TRASH: "background",
 }
 WHOLE_SCOPE = UUID(int=0)
@@ -76,23 +79,36 @@ class Claim:
     question: Embedded | None = None  # the vector of the person's message, if it came with the job
 
 
+# The switches as they stand now: a tenant's "off" binds; a session's word goes before the person's.
 _ENQUEUE = """
-with settings as (
+with mine as (
   select coalesce(max(generation), 0) as generation,
-    coalesce(bool_and(auto_store_on), true) as auto_store
+    coalesce(bool_and(auto_store_on), true) as auto_store,
+    coalesce(bool_and(extract_on), true) as extract, coalesce(max(learn), 'off') as learn
   from memory_memorysettings where tenant_id = %(tenant)s and user_id = %(user)s
+), settings as (
+  select generation, learn,
+    coalesce(%(auto_store)s::bool, auto_store)
+      and coalesce((select t.auto_store_on from memory_tenantmemorysettings t
+        where t.tenant_id = %(tenant)s), true) as auto_store,
+    extract and coalesce((select t.extract_on from memory_tenantmemorysettings t
+      where t.tenant_id = %(tenant)s), true) as extract
+  from mine
 ), job as (
   insert into memory_job (id, tenant_id, user_id, kind, source, session_key, state, step, attempts,
     last_error, result, generation, created_at)
   select %(id)s, %(tenant)s, %(user)s, %(kind)s, %(source)s, %(session)s, 'waiting', '', 0, '',
-    jsonb_build_object('auto_store', auto_store) || %(given)s::jsonb, generation, %(now)s
+    jsonb_build_object('auto_store', auto_store, 'extract', extract, 'learn', learn)
+      || %(given)s::jsonb, generation, %(now)s
     from settings
   on conflict (tenant_id, user_id, kind, source) do update
     set state = 'waiting', step = '', last_error = '', lease_until = null,
       -- a runner that still has the job is told from the next one by its attempt
       attempts = case when memory_job.state = 'running' then memory_job.attempts else 0 end,
-      result = excluded.result, generation = excluded.generation, finished_at = null,
-      session_key = excluded.session_key
+      result = case when %(keeping)s
+        then (memory_job.result - 'rejected' - 'refused') || %(given)s::jsonb
+        else excluded.result end,
+      generation = excluded.generation, finished_at = null, session_key = excluded.session_key
   returning id
 )
 insert into memory_jobticket (job_id, tenant_id, user_id, queue, due_at)
@@ -110,12 +126,15 @@ def enqueue(
     session_key: UUID | None = None,
     due_at: datetime | None = None,
     question: Embedded | None = None,
+    auto_store: bool | None = None,
+    keeping: bool = False,
 ) -> UUID:
     """Return the id of a job that is now due, inside the caller's transaction.
 
-    One job for each kind and source: asked for again, it starts anew. With `due_at` it waits for
-    the sweep. The hint to the broker goes out after the commit, in another thread: a broker that
-    is away delays nobody and loses nothing.
+    One job for each kind and source: asked for again, it starts anew; `keeping` what it has found
+    out and the switches of then. With `due_at` it waits for the sweep. `auto_store` is what its
+    session says, if anything. The hint to the broker goes out after the commit, in another thread:
+    a broker that is away delays nobody and loses nothing.
     """
     now = timezone.now()
     rows = write_once(
@@ -128,6 +147,8 @@ def enqueue(
             "kind": kind,
             "source": source,
             "session": session_key,
+            "auto_store": auto_store,
+            "keeping": keeping,
             "given": json.dumps({_QUESTION: question.packed()} if question else {}),
             "now": now,
             "queue": QUEUES[Job.Kind(kind)],
@@ -317,13 +338,25 @@ def release(claimed: Claim, error: AppError) -> None:
 
 
 def retry_parked(scope: Scope) -> int:
-    """Return how many given-up jobs of the person start again, with all their tries."""
+    """Return how many of the person's `failures` start again, with all their tries."""
     with entered(scope):
-        parked = Job.objects.within(scope).filter(state=Job.State.PARKED)
-        jobs = list(parked.values_list("kind", "source", "session_key"))
+        failed = failures(scope).values_list("kind", "source", "session_key")
+        jobs = list(failed[:SWEEP_ROWS])
         for kind, source, session_key in jobs:
-            enqueue(scope, kind=kind, source=source, session_key=session_key)
+            enqueue(scope, kind=kind, source=source, session_key=session_key, keeping=True)
     return len(jobs)
+
+
+def failures(scope: Scope) -> QuerySet[Job]:
+    """Return the jobs that need the person: given up, or closed with an answer of no use.
+
+    The newest first; inside the scope. What was not learnt from an answer of no use can be tried
+    again for a week.
+    """
+    since = timezone.now() - REJECTED_SHOWN
+    rejected = Q(state=Job.State.DONE, result__has_key="rejected", finished_at__gte=since)
+    found = Job.objects.within(scope).filter(Q(state=Job.State.PARKED) | rejected)
+    return found.order_by("-finished_at", "-created_at")
 
 
 def sweep() -> int:

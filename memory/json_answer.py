@@ -2,12 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from accounts.text import clean_text
 
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+# What a model thinks aloud, closed or cut off, is no answer. Some servers strip the opening tag.
+_THINKS = r"<(?:think|thinking|thought|reasoning|analysis)\b[^>]{0,40}>"
+_THOUGHT = r"</(?:think|thinking|thought|reasoning|analysis)>"
+_THOUGHTS = re.compile(rf"\A\s*{_THINKS}.*?{_THOUGHT}", re.DOTALL | re.I)
+_THOUGHTS_CUT = re.compile(rf"\A\s*{_THINKS}.*\Z", re.DOTALL | re.I)
+_LAST_THOUGHT = re.compile(rf"\A[^{{[]*{_THOUGHT}", re.DOTALL | re.I)
 _FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)
 _TRIES = 50
 _DEEPEST = 64
@@ -23,25 +28,70 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def json_in(answer: str) -> Any:
+def json_in(answer: str, schema: Mapping[str, Any] | None = None) -> Any:
     """Return the JSON value in an answer that may wrap it in thoughts, fences or words.
 
-    Its strings are clean. Raises ValueError when there is none.
+    Of several, the first that fits the schema, where one is given and one does. Commas too many
+    and Python's True, False and None are mended; what is cut off is not. Its strings are clean.
+    Raises ValueError when there is none.
     """
-    text = _THOUGHTS.sub("", answer).strip()
-    candidates = [text, *(fenced.strip() for fenced in _FENCE.findall(text))]
-    for candidate in candidates:
-        try:
-            return _cleaned(_decoder.decode(candidate))
-        except (ValueError, RecursionError):
-            continue
-    for opening in [found.start() for found in re.finditer(r"[{\[]", text)][:_TRIES]:
-        try:
-            value, _ = _decoder.raw_decode(text, opening)
-            return _cleaned(value)
-        except (ValueError, RecursionError):
-            continue
+    first: list[Any] = []
+    for value in _values(_without_thoughts(answer)):
+        if schema is None or misfit(value, schema) is None:
+            return value
+        first = first or [value]
+    if first:
+        return first[0]
     raise ValueError("there is no JSON in it")
+
+
+def _without_thoughts(answer: str) -> str:
+    text = _LAST_THOUGHT.sub("", _THOUGHTS.sub("", answer))
+    return _THOUGHTS_CUT.sub("", text).strip()
+
+
+def _values(text: str) -> Iterator[Any]:
+    """Yield each JSON value that a text holds: all of it, what stands in fences, what begins."""
+    for candidate in (text, *(fenced.strip() for fenced in _FENCE.findall(text))):
+        for spelt in (candidate, _mended(candidate)):
+            try:
+                yield _cleaned(_decoder.decode(spelt))
+                break
+            except (ValueError, RecursionError):
+                continue
+    end = 0
+    for opening in [found.start() for found in re.finditer(r"[{\[]", text)][:_TRIES]:
+        if opening < end:
+            continue  # within a value that was given already
+        for spelt in (text, _mended(text)) if opening == 0 else (text,):
+            try:
+                value, end = _decoder.raw_decode(spelt, opening)
+                yield _cleaned(value)
+                break
+            except (ValueError, RecursionError):
+                continue
+
+
+# Outside strings: a comma before a closing bracket, and how Python writes its constants.
+_SLIPS = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])|\b(?:True|False|None)\b', re.DOTALL)
+_PYTHONS = {"True": "true", "False": "false", "None": "null", ",": ""}
+
+
+def _mended(text: str) -> str:
+    return _SLIPS.sub(lambda found: _PYTHONS.get(found.group(), found.group()), text)
+
+
+def numbered(numbers: Sequence[Any], count: int) -> list[int] | None:
+    """Return the places in a list that numbers from 1 name, each once; None if one names none."""
+    places = []
+    for number in numbers:
+        spelt = str(number).strip().lstrip("#").rstrip(".")
+        if isinstance(number, bool) or not spelt.isascii() or not spelt.isdigit():
+            return None
+        if not 1 <= int(spelt[:6]) <= count:
+            return None
+        places.append(int(spelt) - 1)
+    return list(dict.fromkeys(places))
 
 
 def _no_constant(name: str) -> None:

@@ -16,6 +16,8 @@ cause cut off with `from None`: a provider's message may quote the prompt or the
 import asyncio
 import logging
 import random
+import re
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -35,7 +37,7 @@ from memory import refusals
 from memory.json_answer import asking_for_json, is_strict, json_in, misfit
 from memory.loops import wait_for
 from memory.vectors import Vectors, in_order
-from memory.wire import ReplyReader, TooLong, Usage, decode_json
+from memory.wire import ReplyReader, ToolCall, TooLong, Usage, decode_json
 
 if TYPE_CHECKING:  # importing them takes a second, which most commands need not spend
     import httpx2
@@ -55,6 +57,7 @@ AFTER_FINISH = 1.0  # seconds for the usage and [DONE] that may follow the finis
 CLIENTS = 32
 EMBED_CHARS = (6_000, 1_000)
 EMBED_BATCH = 64
+WITHOUT_TOOLS = 3_600.0  # seconds for which an endpoint that refused tools is not asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class Delta:
     """A piece of a reply; the last one, and only that, has a finish.
 
     thinking says that the model reasons, which is not shown. error says why a reply was
-    interrupted.
+    interrupted. calls are the tools that the model wants used before it goes on; only the last
+    piece of a whole answer has them.
     """
 
     text: str = ""
@@ -88,6 +92,7 @@ class Delta:
     usage: Usage | None = None
     thinking: bool = False
     error: ProviderError | None = None
+    calls: tuple[ToolCall, ...] = ()
 
 
 _FINISHES = {
@@ -121,8 +126,14 @@ async def stream(
     silence_timeout: float = 30,
     total_timeout: float = 600,
     pace: Callable[[], float] = lambda: 0.05,
+    tools: Sequence[Mapping[str, Any]] = (),
+    calling: bool = True,
 ) -> AsyncGenerator[Delta]:
     """Yield the reply as it comes, its last Delta with the finish; iterate within `aclosing`.
+
+    `tools` are what the model may call, as JSON schemas of functions; not `calling` shows them to
+    it for what it called before, and asks for words now. An endpoint that refuses them is asked
+    without, and without the calls among the messages; for an hour it is not asked with them again.
 
     The first piece comes at once, further ones at most every `pace()` seconds with all that came
     meanwhile: it is asked anew each time. Raises a ProviderError if there was nothing to show; once
@@ -137,7 +148,8 @@ async def stream(
     failure: ProviderError | None = None
     pending: asyncio.Task[bytes | None] | None = None
     async with _client(endpoint.base_url, endpoint.api_key) as client:
-        response = await _by(deadline, first_token_timeout, _begin(client, endpoint, messages))
+        asked = _Asked(endpoint, messages, tools, calling)
+        response = await _by(deadline, first_token_timeout, _begin(client, asked))
         received = response.aiter_bytes()
         try:
             try:
@@ -181,6 +193,7 @@ async def stream(
 def _conclusion(reader: ReplyReader, failure: ProviderError | None) -> Delta:
     """Return the last Delta, or raise why there is nothing to show."""
     finish = _FINISHES.get(reader.finish.lower(), Finish.COMPLETE) if reader.finish else None
+    calls = reader.calls
     if reader.length > REPLY_CHARS:
         finish = Finish.LENGTH
     if finish is None and reader.done:
@@ -188,7 +201,7 @@ def _conclusion(reader: ReplyReader, failure: ProviderError | None) -> Delta:
     if finish is None or finish is Finish.INTERRUPTED:
         finish = Finish.INTERRUPTED
         failure = _named(reader) or failure or refusals.broke_off()
-    elif reader.length:
+    elif reader.length or (calls and finish is Finish.COMPLETE):
         failure = None
     else:
         failure = _named(reader) or _wordless(finish)
@@ -196,7 +209,9 @@ def _conclusion(reader: ReplyReader, failure: ProviderError | None) -> Delta:
         logger.warning("a reply ended with %s", failure.code)
         if not reader.length:
             raise failure
-    return Delta(reader.take(), finish, reader.usage, error=failure)
+    if finish is not Finish.COMPLETE:
+        calls = ()  # the last of them may be half of one
+    return Delta(reader.take(), finish, reader.usage, error=failure, calls=calls)
 
 
 def _named(reader: ReplyReader) -> ProviderError | None:
@@ -215,23 +230,89 @@ def _wordless(finish: Finish) -> ProviderError:
 
 
 _no_usage: set[tuple[str, str]] = set()  # endpoints that refuse to count tokens
+_no_tools: dict[tuple[str, str], float] = {}  # endpoints that refuse tools, and since when
 
 
-async def _begin(
-    client: "AsyncOpenAI", endpoint: Endpoint, messages: Sequence[Message]
-) -> "httpx2.Response":
-    body: dict[str, Any] = {"model": endpoint.model, "messages": list(messages), "stream": True}
-    place = endpoint.base_url, endpoint.model
-    if place not in _no_usage:
-        counting = body | {"stream_options": {"include_usage": True}}
+def knows_tools(endpoint: Endpoint) -> bool:
+    """Tell whether the endpoint may be offered tools: it has not refused them of late."""
+    refused = _no_tools.get((endpoint.base_url, endpoint.model))
+    return refused is None or time.monotonic() - refused > WITHOUT_TOOLS
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a reply is asked for with."""
+
+    endpoint: Endpoint
+    messages: Sequence[Message]
+    tools: Sequence[Mapping[str, Any]] = ()
+    calling: bool = True
+
+    def body(self, *, tools: bool, usage: bool) -> dict[str, Any]:
+        """Return the request, with or without what a server may refuse."""
+        body: dict[str, Any] = {"model": self.endpoint.model, "stream": True}
+        body["messages"] = list(self.messages) if tools else without_calls(self.messages)
+        if tools:
+            body["tools"] = list(self.tools)
+            if not self.calling:
+                body["tool_choice"] = "none"
+        if usage:
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+
+async def _begin(client: "AsyncOpenAI", asked: _Asked) -> "httpx2.Response":
+    """Return the response to a request that leaves out what the server was found to refuse."""
+    place = asked.endpoint.base_url, asked.endpoint.model
+    with_tools = bool(asked.tools) and knows_tools(asked.endpoint)
+    counting = place not in _no_usage
+    ways = [
+        (tools, usage)
+        for tools, usage in ((True, True), (False, True), (True, False), (False, False))
+        if tools <= with_tools and usage <= counting
+    ]
+    lasting = True
+    while True:
+        tools, usage = ways.pop(0)
         try:
-            return await _open(client, "/chat/completions", counting)
+            response = await _open(
+                client, "/chat/completions", asked.body(tools=tools, usage=usage)
+            )
         except _Failed as failed:
-            if not failed.may_be_a_parameter:
+            if tools and failed.tools:
+                lasting = failed.tools is _Tools.REFUSED
+                ways = [way for way in ways if not way[0]]
+            elif not failed.may_be_a_parameter:
                 raise
-    response = await _open(client, "/chat/completions", body)
-    _no_usage.add(place)
+            if not ways:
+                raise
+        else:
+            break
+    if with_tools and not tools:
+        if lasting and usage == counting:
+            _no_tools[place] = time.monotonic()
+        logger.info("a reply goes on without tools")
+    if counting and not usage:
+        _no_usage.add(place)
     return response
+
+
+def without_calls(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages as a model without tools may read them: words, and no calls."""
+    kept: list[Message] = []
+    for message in messages:
+        if message.get("role") == "tool":
+            continue
+        if message.get("tool_calls"):
+            if not message.get("content"):
+                continue
+            message = {"role": message["role"], "content": message["content"]}
+        if kept and message["role"] == kept[-1]["role"] == "assistant":
+            text = f"{kept[-1]['content']}\n\n{message['content']}"
+            kept[-1] = {"role": "assistant", "content": text}
+        else:
+            kept.append(message)
+    return kept
 
 
 async def _piece(received: AsyncIterator[bytes]) -> bytes | None:
@@ -355,12 +436,18 @@ class _Failed(Exception):
     """An error for people on its way out of this module, with what decides about another try."""
 
     def __init__(
-        self, error: ProviderError, status: int | None = None, pause: float | None = None
+        self,
+        error: ProviderError,
+        status: int | None = None,
+        pause: float | None = None,
+        *,
+        tools: "_Tools | None" = None,
     ) -> None:
         super().__init__(error.code)
         self.error = error
         self.status = status
         self.pause = pause
+        self.tools = tools
 
     @property
     def may_be_a_parameter(self) -> bool:
@@ -428,6 +515,24 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return (httpx2.HTTPError, httpx2.StreamError)
 
 
+# How servers say that a model has no tools: 400 for most, 404 for routers, 500 for llama.cpp.
+_NO_TOOLS = frozenset({400, 404, 405, 415, 422, 500, 501})
+_TOOLS = re.compile(r"\btools?\b|tool[ _-]?(?:use|call|choice)|function[ _-]?call", re.I)
+
+
+class _Tools(Enum):
+    """What a server has against tools."""
+
+    REFUSED = "it knows none"
+    SPOILT = "the model made a call that the server can't read"
+
+
+def _said_of_tools(status: int, said: str) -> _Tools | None:
+    if status not in _NO_TOOLS or not _TOOLS.search(said):
+        return None
+    return _Tools.SPOILT if "tool_use_failed" in said else _Tools.REFUSED
+
+
 def _failed(error: Exception) -> _Failed:
     """Return what an exception of the client means; raises it again if it is none."""
     import httpx2
@@ -436,6 +541,9 @@ def _failed(error: Exception) -> _Failed:
     if isinstance(error, openai.APIStatusError):
         meant = refusals.refusal(error.status_code, error.body)
         pause = None
+        tools = _said_of_tools(error.status_code, str(error.body)[:2_000])
+        if tools:
+            return _Failed(meant, error.status_code, tools=tools)
         if isinstance(meant, Unavailable):
             pause = _retry_after(error.response.headers.get("retry-after"))
         return _Failed(meant, error.status_code, pause)
@@ -530,8 +638,11 @@ def complete_json(
     *,
     timeout: float = 120,
     name: str = "answer",
+    accepts: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return a value that fits the JSON schema; for code without an event loop.
+
+    `accepts` is a schema that asks less, for a caller that checks each part by itself.
 
     A server that does not know JSON schemas is asked for a JSON object, then in words. Raises
     Rejected when no usable value came, other ProviderErrors as `stream` does.
@@ -547,7 +658,7 @@ def complete_json(
             wanted = _wanted(form, messages, schema, name)
             try:
                 answer = await _answer(client, endpoint, wanted, attempts=attempts)
-                value = _fitting(answer, schema)
+                value = _fitting(answer, accepts or schema)
             except _Failed as failed:
                 unknown = failed.may_be_a_parameter or (failed.status or 0) >= 500
                 if last or not (unknown or failed.error.code == "provider_unusable"):
@@ -586,7 +697,7 @@ def _wanted(
 
 def _fitting(answer: str, schema: Mapping[str, Any]) -> Any:
     try:
-        value = json_in(answer)
+        value = json_in(answer, schema)
     except ValueError:
         raise _Failed(refusals.unusable(_("The model's answer holds no JSON."))) from None
     reason = misfit(value, schema)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Self
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -21,12 +22,24 @@ ALWAYS = models.Q(pinned=True) | models.Q(safety=True) | models.Q(kind="persona"
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def live(self) -> Self:
-        """Return what a person sees: everything but the trash."""
-        return self.exclude(status=Memory.Status.TRASH)
+        """Return what a person sees: everything but the trash, and what has expired."""
+        return self.exclude(status=Memory.Status.TRASH).unexpired()
 
     def current(self) -> Self:
         """Return what may be recalled: held true now, and of a kind that is not waiting."""
-        return self.filter(status=Memory.Status.CURRENT)
+        return self.filter(status=Memory.Status.CURRENT).unexpired()
+
+    def unexpired(self) -> Self:
+        """Return what has no end, or one that is still to come."""
+        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now()))
+
+    def within_reach(self, session_key: UUID | None = None) -> Self:
+        """Return what may be used in this session: what reaches everywhere, and what is its own."""
+        everywhere = models.Q(reach=Memory.Reach.PERSONAL)
+        if session_key is None:
+            return self.filter(everywhere)
+        its_own = models.Q(reach=Memory.Reach.SESSION, reach_key=session_key)
+        return self.filter(everywhere | its_own)
 
     def facts(self) -> Self:
         """Return the claims, without the stored words of exchanges."""
@@ -420,7 +433,7 @@ class TenantMemorySettings(models.Model):
     deadline_ms = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
-        constraints = bounds("tenant_memory")
+        constraints = [*bounds("tenant_memory")]
 
     def __str__(self) -> str:
         return f"memory settings of tenant {self.tenant_id}"

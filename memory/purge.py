@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Literal
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
@@ -14,6 +15,8 @@ from memory import jobs
 from memory.models import MemorySettings, Tombstone
 from memory.providers.base import provider
 from memory.tombstones import bar
+
+SOURCES = 5_000  # barred in one step
 
 type What = Literal["memories", "everything"]
 
@@ -98,15 +101,23 @@ def _counting(path: str) -> Callable[[Scope], dict[str, int]]:
 
 
 def _bar_sources(scope: Scope) -> None:
-    """Leave a tombstone for each message that something was remembered from."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select distinct source from memory_memory where tenant_id = %s and user_id = %s"
-            " and source is not null",
-            [scope.tenant_id, scope.user_id],
-        )
-        while rows := cursor.fetchmany(5_000):
-            bar(scope, [row[0] for row in rows])
+    """Leave a tombstone for each message that something was remembered from.
+
+    Read in steps, by the index on sources: a person may have any number of them.
+    """
+    last = UUID(int=0)
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "select distinct source from memory_memory where tenant_id = %s and user_id = %s"
+                " and source > %s order by source limit %s",
+                [scope.tenant_id, scope.user_id, last, SOURCES],
+            )
+            sources = [row[0] for row in cursor.fetchall()]
+        if not sources:
+            return
+        bar(scope, sources)
+        last = sources[-1]
 
 
 def _erase(scope: Scope) -> dict[str, int]:

@@ -5,20 +5,23 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from accounts.errors import ProviderError
 from accounts.scope import Scope, entered, read_once
 from accounts.text import required_text
 from memory import embedder, jobs
-from memory.consolidate import known_claim
+from memory.claims import is_safety
+from memory.consolidate import confirm, known_claim
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
 from memory.jobs import Claim
 from memory.keys import entries_by_words, entries_of, findable, spell
+from memory.learn import consider
 from memory.model_choice import current_endpoint
 from memory.models import MEMORY_CHARS, NAME_CHARS, Job, Memory
+from memory.profile import changed
 from memory.providers.base import Entry, provider
 from memory.suspicion import reason_to_wait
 from memory.tombstones import marks_of
@@ -26,14 +29,20 @@ from memory.vectors import Embedded
 
 
 def enqueue_exchange(
-    scope: Scope, *, reply_id: UUID, session_key: UUID, question: Embedded | None = None
+    scope: Scope,
+    *,
+    reply_id: UUID,
+    session_key: UUID,
+    question: Embedded | None = None,
+    auto_store: bool | None = None,
 ) -> UUID:
     """Return the id of the job that will remember this exchange, in the caller's transaction.
 
-    `question` is the vector of the person's message, where it was made already.
+    `question` is the vector of the person's message, where it was made already. `auto_store` is
+    what the session says of its own; None where it says nothing.
 
-    The switch for auto-store counts as it stands now. Asked for again, after another try of the
-    reply, the job starts anew, and what it writes replaces the first.
+    The switches of the tenant, the person and the session count as they stand now. Asked for again,
+    after another try of the reply, the job starts anew, and what it writes replaces the first.
     """
     return jobs.enqueue(
         scope,
@@ -41,6 +50,7 @@ def enqueue_exchange(
         source=reply_id,
         session_key=session_key,
         question=question,
+        auto_store=auto_store,
     )
 
 
@@ -59,7 +69,8 @@ def remember_exchange(claimed: Claim) -> None:
         jobs.finish(claimed, nothing="barred")
         return
     auto_store = claimed.result.get("auto_store", True)
-    endpoint = current_endpoint() if auto_store else None
+    extracting = auto_store and claimed.result.get("extract", True)
+    endpoint = current_endpoint() if extracting else None
     store = _prepared(claimed, exchange) if auto_store and not claimed.step else None
     if learnt and claimed.step != "told":
         # A message is learnt from once, whatever became of it.
@@ -71,6 +82,7 @@ def remember_exchange(claimed: Claim) -> None:
         with jobs.writing(claimed) as scope:
             kept = store(scope) if store else {}
             jobs.finish(claimed, **learn(scope, claimed, drafts), **kept)
+            consider(scope, claimed, exchange.question.text)
     else:
         if store:
             with jobs.writing(claimed) as scope:
@@ -163,24 +175,40 @@ def _write_once(scope: Scope, memory: Memory, entry: Entry | None) -> UUID:
     return known.pk
 
 
-def add(scope: Scope, *, text: str) -> Memory:
+# Whose words they are, where they are not the person's own.
+ELSEWHERE = {
+    Memory.Origin.IMPORTED: gettext_noop("It was imported; it is not used until you accept it."),
+    Memory.Origin.DOCUMENT: gettext_noop(
+        "It comes from a document; it is not used until you accept it."
+    ),
+    Memory.Origin.ASSISTANT: gettext_noop(
+        "The assistant said it, not you; it is not used until you accept it."
+    ),
+}
+
+
+def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memory:
     """Return the note that a person just added by hand, findable at once.
 
     The same claim again is confirmed instead. What reads like an order to the assistant waits for
-    review. With the embedder away the note is kept and found by its words, by its meaning later.
-    Raises InvalidInput for a blank or too long text. Call it outside a transaction.
+    review, and so does, untrusted, what is of another origin than the person's own words. With the
+    embedder away the note is kept and found by its words, by its meaning later. Raises
+    InvalidInput for a blank or too long text. Call it outside a transaction.
     """
     text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
-    because = reason_to_wait(text)
+    elsewhere = ELSEWHERE.get(Memory.Origin(origin), "")
+    because = reason_to_wait(text) or elsewhere
     note = spell(
         Memory(
             tenant_id=scope.tenant_id,
             user_id=scope.user_id,
             kind=Memory.Kind.NOTE,
             text=text,
-            origin=Memory.Origin.PROFILE,
+            origin=origin,
+            trusted=not elsewhere,
             status=Memory.Status.WAITING if because else Memory.Status.CURRENT,
             because=because,
+            safety=is_safety(text),
         )
     )
     entry = embedded_or_later(note)
@@ -188,11 +216,10 @@ def add(scope: Scope, *, text: str) -> Memory:
         jobs.hold(scope)
         known = known_claim(scope, note)
         if known is not None:
-            same = Memory.objects.within(scope).filter(pk=known.pk)
-            same.update(seen_count=F("seen_count") + 1, updated_at=timezone.now())
-            return same.get()
+            return confirm(scope, known, at=timezone.now())
         note.save(force_insert=True)
         make_findable(scope, note, entry)
+        changed(scope)
     return note
 
 

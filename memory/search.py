@@ -86,7 +86,7 @@ def _filtered(scope: Scope, *, kind: str, state: str) -> MemoryQuerySet:
         raise InvalidInput("There is no such kind of memory.")
     if state and state not in Memory.Status.values:
         raise InvalidInput("There is no such state of a memory.")
-    rows = Memory.objects.within(scope).filter(status=state or Memory.Status.CURRENT)
+    rows = Memory.objects.within(scope).filter(status=state or Memory.Status.CURRENT).unexpired()
     return rows.filter(kind=kind) if kind else rows
 
 
@@ -153,7 +153,10 @@ def counts(scope: Scope, *, state: str = "") -> tuple[dict[str, int], dict[str, 
     """Return how many memories there are of each state, and of each kind in this state."""
     with entered(scope):
         rows = list(
-            Memory.objects.within(scope).values_list("status", "kind").annotate(Count("pk"))
+            Memory.objects.within(scope)
+            .unexpired()
+            .values_list("status", "kind")
+            .annotate(Count("pk"))
         )
     return (
         {one: sum(n for status, _k, n in rows if status == one) for one in Memory.Status.values},

@@ -8,12 +8,14 @@ import re
 
 from django.utils.translation import gettext_noop
 
+from memory.confusables import in_latin
 from memory.folding import folded
 from memory.prompts import visible_text
 
 ORDER = gettext_noop("It reads like an order to the assistant.")
 SYSTEM = gettext_noop("It claims to be a system message.")
 CARRIES = gettext_noop("It asks to send something to an address.")
+LINKS = gettext_noop("It leads to an address.")
 
 _SYSTEM = re.compile(
     r"<\|[^|]{1,40}\|>|\[/?(?:inst|sys)\]|<<sys>>|</?(?:system|im_start|im_end|start_of_turn)\b"
@@ -46,6 +48,17 @@ _CARRIES = re.compile(
 )
 
 
+_LEADS = re.compile(
+    r"\[[^\]\n]{1,200}\]\(\s*(?:https?:|//|javascript:|data:)|<a\s[^>]{0,200}href|\bjavascript:\S"
+    r"|\bdata:text/html"
+    r"|\b(?:click|tap|visit|open|go to|log ?in|sign ?in|download|install|follow|besuche\w*|offne\w*"
+    r"|klick\w*|lade|cliquez?|visitez|ouvre[zs]?|visita|abre|haz clic|clicca|apri|acesse|clique"
+    r"|bezoek|klik)\b.{0,60}\b(?:https?://|www\.)|(?:点击|访问|打开|クリック).{0,30}https?://"
+)
+_LINK = re.compile(r"\bhttps?://\S|\bwww\.[\w-]+\.\w")
+
+_REASONS = ((_SYSTEM, SYSTEM), (_ORDER, ORDER), (_CARRIES, CARRIES), (_LEADS, LINKS))
+
 # A pattern that begins with a blank would read a long run of them again from each one.
 _BLANKS = re.compile(r"\s{2,}")
 
@@ -56,8 +69,16 @@ def _one_blank(found: "re.Match[str]") -> str:
 
 def reason_to_wait(text: str) -> str:
     """Return why this text must wait for the person's review, or an empty string."""
-    seen = _BLANKS.sub(_one_blank, folded(visible_text(text)))
-    for pattern, reason in ((_SYSTEM, SYSTEM), (_ORDER, ORDER), (_CARRIES, CARRIES)):
-        if pattern.search(seen):
+    plain = visible_text(text)
+    seen = _BLANKS.sub(_one_blank, folded(plain))
+    latin = in_latin(plain)
+    looks = seen if latin == plain else _BLANKS.sub(_one_blank, folded(latin))
+    for pattern, reason in _REASONS:
+        if pattern.search(seen) or (looks is not seen and pattern.search(looks)):
             return reason
     return ""
+
+
+def reason_for_claim(text: str) -> str:
+    """Return why a claim that somebody's words were made into must wait; it may hold no link."""
+    return reason_to_wait(text) or (LINKS if _LINK.search(visible_text(text).lower()) else "")

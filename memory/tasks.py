@@ -11,7 +11,9 @@ from celery.exceptions import SoftTimeLimitExceeded
 from accounts.errors import AppError, ProviderError, Unavailable
 from memory import embedder, jobs, reembed, trash
 from memory.jobs import Claim, Overtaken
+from memory.learn import learn_person
 from memory.models import Job
+from memory.profile import write_profile
 from memory.remember import remember_exchange
 
 logger = logging.getLogger(__name__)
@@ -19,6 +21,8 @@ logger = logging.getLogger(__name__)
 VERBS: dict[str, Callable[[Claim], None]] = {
     Job.Kind.REMEMBER: remember_exchange,
     Job.Kind.EMBED: reembed.embed_missing,
+    Job.Kind.LEARN: learn_person,
+    Job.Kind.PROFILE: write_profile,
     Job.Kind.TRASH: trash.empty,
 }
 

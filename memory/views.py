@@ -15,15 +15,16 @@ from accounts.door import MemberRequest, member
 from accounts.errors import InvalidInput
 from accounts.scope import Scope, read_once
 from accounts.text import clean_text, cut
-from accounts.web import SeeOther
+from accounts.web import SeeOther, whole_cursor
 from memory import edit as verbs
 from memory.exchange import read_sessions
 from memory.jobs import retry_parked
-from memory.learnt import learnt_for_replies
+from memory.learnt import evidence_of, failed_runs, learnt_for_replies
 from memory.models import MEMORY_CHARS, Memory
 from memory.preferences import InvalidPreferences, change_preferences, preferences_of
 from memory.purge import What, preview, purge
 from memory.remember import add
+from memory.review import acceptable
 from memory.search import counts, search, usage_of
 
 QUERY_CHARS = 300
@@ -58,9 +59,11 @@ def _list(request: MemberRequest) -> dict[str, Any]:
         return context
     of_state, of_kind = counts(request.membership.scope, state=state)
     return context | {
+        "acceptable": len(acceptable(request.membership.scope)) if state == "waiting" else 0,
         "states": [
             {"value": one.value, "label": one.label, "count": of_state[one.value]}
             for one in Memory.Status
+            if one != Memory.Status.DECLINED or of_state[one.value] or one.value == state
         ],
         "kinds": [
             {"value": one.value, "label": one.label, "count": of_kind[one.value]}
@@ -73,10 +76,15 @@ def _list(request: MemberRequest) -> dict[str, Any]:
 def _dressed(scope: Scope, memories: Sequence[Memory]) -> Sequence[Memory]:
     """Return the memories with what a row shows beside the text: the session, and its use."""
     used = usage_of(scope, memories)
+    trashed = [one for one in memories if one.status == Memory.Status.TRASH]
+    versions = verbs.undoable(scope, trashed) if trashed else {}
     sessions = read_sessions(scope, [one.session_key for one in memories if one.session_key])
+    resting = evidence_of(scope, memories)
     for one in memories:
         row = cast("Any", one)
+        row.rests_on = [resting[pk] for pk in one.evidence if pk in resting]
         row.recalled_count = used.get(one.pk, 0)
+        row.version = versions.get(one.pk)
         row.session = sessions.get(one.session_key) if one.session_key else None
         one.text = cut(one.text, MEMORY_CHARS)
     return memories
@@ -85,13 +93,13 @@ def _dressed(scope: Scope, memories: Sequence[Memory]) -> Sequence[Memory]:
 def _page(request: MemberRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
     jobs = read_once(
         request.membership.scope,
-        "select count(*) filter (where state = 'parked'),"
-        " count(*) filter (where state in ('waiting', 'running')), max(finished_at)"
+        "select count(*) filter (where state in ('waiting', 'running')), max(finished_at)"
         " from memory_job where tenant_id = %(tenant)s and user_id = %(user)s"
         " and kind = 'remember'",
         {"tenant": request.membership.scope.tenant_id, "user": request.membership.scope.user_id},
     )
-    failed, waiting, last = jobs[0]
+    waiting, last = jobs[0]
+    failed = len(failed_runs(request.membership.scope))
     shell = {
         "memory_settings": preferences_of(request.membership.scope),
         "failed_jobs": failed,
@@ -134,6 +142,11 @@ def memory_row(request: MemberRequest, memory_id: UUID) -> HttpResponse:
     """Show one memory, to read or (?edit=1) to edit."""
     found = verbs.one(request.membership.scope, memory_id)
     return _row(request, found, editing=bool(request.GET.get("edit")))
+
+
+def memory_row_of(request: MemberRequest, found: Memory) -> HttpResponse:
+    """Show one memory after an act on it: its row to scripts, else a page of its own."""
+    return _row(request, found)
 
 
 def _row(
@@ -188,17 +201,11 @@ def memory_delete(request: MemberRequest, memory_id: UUID) -> HttpResponseBase:
 def memory_undo(request: MemberRequest, memory_id: UUID) -> HttpResponseBase:
     """Take back the last edit or forgetting."""
     reply = _reply(request)
-    found = verbs.undo(request.membership.scope, memory=memory_id)
+    named = request.POST.get("version", "")
+    version = whole_cursor(named) if named else None
+    found = verbs.undo(request.membership.scope, memory=memory_id, version=version)
     if reply and request.htmx:
         return _learnt(request, reply)
-    return _row(request, found) if request.htmx else _back(request)
-
-
-@member
-@require_POST
-def memory_accept(request: MemberRequest, memory_id: UUID) -> HttpResponseBase:
-    """Hold true what waited for review."""
-    found = verbs.accept(request.membership.scope, memory=memory_id)
     return _row(request, found) if request.htmx else _back(request)
 
 

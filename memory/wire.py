@@ -5,6 +5,7 @@ waits or touches the network: memory/llm.py does, and turns the outcome into err
 """
 
 import json
+import secrets
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -13,6 +14,8 @@ import orjson
 from accounts.text import clean_text
 
 LONGEST_LINE = 1024 * 1024
+MOST_CALLS = 16  # of tools, in one answer
+ARGUMENT_CHARS = 64_000
 
 _OPENS, _CLOSES = "<think>", "</think>"
 
@@ -131,6 +134,102 @@ class ShownText:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a model asks to be done: the arguments are JSON as it wrote it, right or wrong.
+
+    The id is the model's own where it gave one that no other call of this answer has.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """A call of which not everything may have come."""
+
+    index: object
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def begins_another(self, index: object, id: str, name: str) -> bool:
+        """Tell whether a piece is no part of this call: servers leave out, or repeat, the index."""
+        if id and self.id and id != self.id:
+            return True
+        if index is not None and self.index is not None:
+            return index != self.index
+        # No index to go by: a name behind arguments is the next call's.
+        return bool(name and self.name and not id and self.arguments)
+
+
+class ArrivingCalls:
+    """Puts together the calls of tools that a model makes, from their pieces."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Arriving] = []
+
+    def push(self, piece: Any) -> None:
+        """Take in one entry of `tool_calls`, or a `function_call` of the older form."""
+        if not isinstance(piece, dict):
+            return
+        function = piece.get("function")
+        if not isinstance(function, dict):
+            function = piece
+        index, id, name = piece.get("index"), _text(piece.get("id")), _text(function.get("name"))
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # whole, and not written as text
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        call = self._call(index, id, name)
+        if call is None:
+            return
+        call.id = call.id or id
+        if name and name != call.name:
+            call.name += name
+        call.arguments += _text(arguments)
+        if len(call.arguments) > ARGUMENT_CHARS:
+            raise TooLong
+
+    def _call(self, index: object, id: str, name: str) -> _Arriving | None:
+        for known in reversed(self._calls):
+            if not known.begins_another(index, id, name):
+                return known
+            if index is None and not id:
+                break  # a piece without a sign goes to the newest, or begins one
+        if not (id or name):
+            return None
+        if len(self._calls) == MOST_CALLS:
+            raise TooLong
+        self._calls.append(_Arriving(index))
+        return self._calls[-1]
+
+    def all(self) -> tuple[ToolCall, ...]:
+        """Return the calls in the order in which they began, each with an id of its own."""
+        taken: set[str] = set()
+        calls = []
+        for call in self._calls:
+            if not call.name.strip():
+                continue
+            id = clean_text(call.id)[:64]
+            if not id or id in taken or not id.isascii() or not id.isprintable():
+                id = new_call_id()
+            taken.add(id)
+            name, arguments = clean_text(call.name.strip())[:64], clean_text(call.arguments)
+            calls.append(ToolCall(id, name, arguments))
+        return tuple(calls)
+
+
+def new_call_id() -> str:
+    """Return an id for a call, in the only form that every server takes: nine letters or digits."""
+    return secrets.token_hex(5)[:9]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """How many tokens the provider counted."""
 
@@ -158,6 +257,7 @@ class ReplyReader:
         self.progress = 0
         self.usage: Usage | None = None
         self.length = 0
+        self._calls = ArrivingCalls()
         self._events = EventReader()
         self._shown = ShownText()
         self._ready: list[str] = []
@@ -170,6 +270,11 @@ class ReplyReader:
     def over(self) -> bool:
         """Nothing that may follow matters."""
         return self.done or self.page or self.broken or self.error is not None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools that have come, whole only once the answer has ended."""
+        return self._calls.all()
 
     def take(self) -> str:
         """Return the text that came since the last call."""
@@ -275,6 +380,11 @@ class ReplyReader:
         self._reasoned(message.get("reasoning_content") or message.get("reasoning"))
         if isinstance(content, str) and content:
             self._text(content)
+        calls = message.get("tool_calls")
+        for piece in calls if isinstance(calls, list) else [message.get("function_call")]:
+            if piece:
+                self.progress += 1
+                self._calls.push(piece)
         refusal = message.get("refusal")
         if isinstance(refusal, str) and refusal:
             self._text(refusal)

@@ -65,6 +65,11 @@ SHAPES = frozenset(
         "json_body",  # a whole completion although a stream was asked for
         "wrong_type",  # events, said to be text/plain
         "parts",  # content as a list of typed parts
+        "whole_calls",  # each call in one piece, without an index
+        "bare_calls",  # each call in one piece, with neither index nor id
+        "index_zero",  # calls in pieces, all of them with index 0
+        "value_calls",  # arguments as a value instead of text
+        "old_call",  # function_call, as it was before there were tools
     }
 )
 # How embeddings may be wrong.
@@ -83,9 +88,11 @@ class Reply:
     words: list[str] = field(default_factory=list)  # with count: these, from the tag's number on
     echo: str = ""  # instead of text: "question" or "prompt" (every message)
     answer: Any = None  # instead of text: a JSON value
+    # Behind the text: tools to call, {name, arguments (a value, or text as it is), id (optional)}.
+    calls: list[dict[str, Any]] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     shape: str = "plain"
-    finish: str | None = "stop"
+    finish: str | None = "stop"  # with calls "tool_calls", unless another is given
     first_token: float | None = None
     per_token: float | None = None
     status: int = 200
@@ -157,6 +164,18 @@ class Request:
         if self.kind == "embeddings":
             return "\n".join(_texts(self.body))
         return "\n".join(str(message.get("content")) for message in self.messages)
+
+    @property
+    def tools(self) -> list[str]:
+        """The names of the tools that the model was offered."""
+        offered = self.body.get("tools") or [] if isinstance(self.body, dict) else []
+        return [tool["function"]["name"] for tool in offered]
+
+    @property
+    def results(self) -> list[str]:
+        """What came of the tools that the model called, oldest first."""
+        told = [message for message in self.messages if message.get("role") == "tool"]
+        return [str(message.get("content")) for message in told]
 
     @property
     def question(self) -> str:
@@ -425,8 +444,12 @@ def streamed(reply: Reply, request: Request, first: float, per: float) -> _Wire:
             parts.append((at, _token(token)))
         at += per
 
+    for delta in call_deltas(reply):
+        parts.append((at, _chunk(delta)))
+        at += per
+
     usage = _usage(len(request.prompt) // 4, len(tokens))
-    finish = _chunk({}, reply.finish)
+    finish = _chunk({}, ending(reply))
     asked = request.body.get("stream_options") or {}
     counted = _event({"id": "x", "choices": [], "usage": usage}) if asked else b""
     ends: dict[str, tuple[bytes, str]] = {
@@ -473,10 +496,55 @@ def streamed(reply: Reply, request: Request, first: float, per: float) -> _Wire:
     return wire
 
 
+def ending(reply: Reply) -> str | None:
+    """Return why a reply ends."""
+    return "tool_calls" if reply.calls and reply.finish == "stop" else reply.finish
+
+
+def _call(reply: Reply, number: int) -> tuple[str, str, str]:
+    """Return a call's id, name and arguments as text."""
+    call = reply.calls[number]
+    arguments = call.get("arguments", {})
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return str(call.get("id", f"call_{number}")), str(call["name"]), text
+
+
+def call_deltas(reply: Reply) -> list[dict[str, Any]]:
+    """Return the pieces in which a reply's calls of tools come, by its shape."""
+    deltas: list[dict[str, Any]] = []
+    for number in range(len(reply.calls)):
+        id, name, text = _call(reply, number)
+        function: dict[str, Any] = {"name": name, "arguments": text}
+        whole = {"id": id, "type": "function", "function": function}
+        if reply.shape == "whole_calls":
+            deltas.append({"tool_calls": [whole]})
+        elif reply.shape == "bare_calls":
+            deltas.append({"tool_calls": [{"function": function}]})
+        elif reply.shape == "value_calls":
+            function["arguments"] = reply.calls[number].get("arguments", {})
+            deltas.append({"tool_calls": [{"index": number, **whole}]})
+        elif reply.shape == "old_call":
+            deltas.append({"function_call": function})
+        else:
+            index = 0 if reply.shape == "index_zero" else number
+            begin = whole | {"index": index, "function": {"name": name, "arguments": ""}}
+            deltas.append({"tool_calls": [begin]})
+            for start in range(0, len(text), 7):
+                piece = {"index": index, "function": {"arguments": text[start : start + 7]}}
+                deltas.append({"tool_calls": [piece]})
+    return deltas
+
+
 def whole(reply: Reply, request: Request) -> dict[str, Any]:
     """Return a reply as one completion."""
     tokens = tokens_of(reply, request)
     message: dict[str, Any] = {"role": "assistant", "content": "".join(tokens)}
+    if reply.calls:
+        made = [_call(reply, number) for number in range(len(reply.calls))]
+        message["tool_calls"] = [
+            {"id": id, "type": "function", "function": {"name": name, "arguments": text}}
+            for id, name, text in made
+        ]
     if reply.reasoning:
         message["reasoning_content"] = "".join(reply.reasoning)
     return {
@@ -484,7 +552,7 @@ def whole(reply: Reply, request: Request) -> dict[str, Any]:
         "object": "chat.completion",
         "created": 1_800_000_000,
         "model": MODEL,
-        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
+        "choices": [{"index": 0, "message": message, "finish_reason": ending(reply)}],
         "usage": _usage(len(request.prompt) // 4, len(tokens)),
     }
 

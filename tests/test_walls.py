@@ -78,6 +78,19 @@ def test_every_table_is_behind_a_wall_or_named_as_an_exception() -> None:
 
 
 @pytest.mark.parametrize("model", owned_models(), ids=lambda model: model.__name__)
+def test_no_row_of_a_person_can_be_without_its_owner(model: type[models.Model]) -> None:
+    """A18: tenant and user are NOT NULL in every table that holds a person's rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select column_name, is_nullable from information_schema.columns"
+            " where table_schema = 'public' and table_name = %s"
+            " and column_name in ('tenant_id', 'user_id') order by 1",
+            [model._meta.db_table],
+        )
+        assert cursor.fetchall() == [("tenant_id", "NO"), ("user_id", "NO")]
+
+
+@pytest.mark.parametrize("model", owned_models(), ids=lambda model: model.__name__)
 def test_an_owned_table_has_both_policies_and_no_others(model: type[models.Model]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
@@ -105,6 +118,7 @@ def test_without_a_scope_there_are_no_rows(mara: Scope) -> None:
 
 
 def test_inside_a_scope_a_forgotten_filter_shows_only_ones_own(mara: Scope, bob: Scope) -> None:
+    """A25: a query that forgot its owner: outside a scope 0 rows, inside one only one's own."""
     keep(mara, "Mara is vegetarian.")
     keep(bob, "Bob eats everything.")
     with entered(bob):

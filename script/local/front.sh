@@ -20,7 +20,7 @@ find_python() {
         fi
     done
     for version in 3.14 3.13 3.12; do
-        for path in "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version"*/bin/python3; do
+        for path in "${PYENV_ROOT:-${HOME:-}/.pyenv}/versions/$version"*/bin/python3; do
             if [ -x "$path" ] && runs "$path"; then
                 printf '%s\n' "$path"
                 return 0
@@ -30,16 +30,24 @@ find_python() {
     return 1
 }
 
+install_uv() {
+    "$clone/.uv/bin/python" -m pip install --quiet --require-hashes \
+        -r "$local_folder/uv.txt" "$@" </dev/null >/dev/null 2>&1
+}
+
 # uv can fetch a Python where the network allows; an older Python can fetch uv.
 fetch_python() {
     uv=$(command -v uv 2>/dev/null || true)
     if [ -z "$uv" ]; then
-        command -v python3 >/dev/null 2>&1 || return 1
-        [ -x "$clone/.uv/bin/uv" ] || {
-            python3 -m venv "$clone/.uv" && "$clone/.uv/bin/python" -m pip install --quiet uv
-        } >/dev/null 2>&1 || return 1
         uv=$clone/.uv/bin/uv
+        "$uv" --version >/dev/null 2>&1 || {
+            python3 -m venv --clear "$clone/.uv" >/dev/null 2>&1 || return 1
+            # The second time with what the system trusts; see bootstrap.py.
+            install_uv || install_uv --cert /etc/ssl/certs/ca-certificates.crt || return 1
+        }
     fi
+    UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1}
+    export UV_SYSTEM_CERTS
     "$uv" python install 3.13 </dev/null >/dev/null 2>&1 || return 1
     found=$("$uv" python find --managed-python 3.13 2>/dev/null) && runs "$found" &&
         printf '%s\n' "$found"

@@ -1,8 +1,9 @@
-"""`python -m local.prepare`: what has to be done with Django before the processes start.
+"""`python -m local.prepare [--unchanged]`: what has to be done with Django at a start.
 
 Run as the application, with a database that may be empty. Migrates as the owner if something is
-to be migrated, refuses behind a wall that does not stand, gathers the static files where the
-settings want that, and prints the one-time link if the installation has no operator yet.
+to be migrated, refuses behind a wall that does not stand, collects the static files, and prints the
+one-time link if the installation has no operator yet. With --unchanged the processes run already:
+then only what they do not need is done.
 """
 
 import os
@@ -11,7 +12,7 @@ import sys
 
 import django
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command, get_commands
+from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -20,17 +21,19 @@ from local.state import CLONE
 
 def main() -> None:
     """Do all of it; a refusal is a sentence on standard error and exit code 1."""
+    unchanged = sys.argv[1:] == ["--unchanged"]
     try:
         django.setup()
-        if to_migrate():
+        if not unchanged and to_migrate():
             migrate()
         from accounts.wall import check_role
 
         check_role()
+        if not unchanged:
+            collect()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    if "first_link" in get_commands():
-        call_command("first_link")
+    call_command("first_link")
 
 
 def to_migrate() -> bool:
@@ -49,6 +52,14 @@ def migrate() -> None:
     command = [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"]
     if subprocess.run(command, cwd=CLONE, check=False).returncode:
         sys.exit("The migrations failed: see above. Nothing of the failed one was kept.")
+
+
+def collect() -> None:
+    """Put the static files, under the names with which they are served, into the state folder."""
+    try:
+        call_command("collectstatic", clear=True, interactive=False, verbosity=0)
+    except OSError as error:
+        sys.exit(f"The static files could not be collected: {error}.")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ script/server --stop    stop the one that runs in another terminal
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from local import account, external, health, processes, servers, state
+from local import account, external, health, mark, processes, servers, state
 from local.front import command
 from local.progress import say, step
 from local.refusal import Refusal, explained
@@ -26,6 +27,8 @@ from local.supervise import Supervisor, end_leftovers, last_lines, programs
 
 PORT = 8765
 BIND = "127.0.0.1"
+APP_ROLE = "recollect_app"
+START = "RECOLLECT_START"
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - not bound to
 HEALTHY_SECONDS = 180
 TOO_MANY_DEATHS = 3
@@ -133,6 +136,8 @@ class Installation:
     state: State
     settings: Mapping[str, str]
     link: str = ""
+    began: float = 0.0
+    log_began: int = 0
     servers: Servers | None = None
     supervisor: Supervisor = field(init=False)
     environment: dict[str, str] = field(init=False)
@@ -144,6 +149,7 @@ class Installation:
             "DJANGO_SETTINGS_MODULE": "chatapp.settings",
             "PYTHONPATH": str(CLONE),
             "PYTHONUNBUFFERED": "1",
+            START: secrets.token_hex(8),
         }
         for name in ("RECOLLECT_AS", processes.SERVICE):
             self.environment.pop(name, None)
@@ -160,19 +166,28 @@ class Installation:
         self.servers = servers.of(self.state, without=own)
         self.servers.start()
         self.environment |= own
+        url = self.environment.get("DATABASE_URL") or read_env(self.state.env)["DATABASE_URL"]
+        role = self.settings.get("APP_ROLE", APP_ROLE)
+        prepared = mark.stands(self.state, url=url, role=role)
+        if prepared:
+            self._start_processes()  # there is nothing that they would have to wait for
+        else:
+            mark.remove(self.state)
         with step("Migrations, settings and database role"):
-            self.link = self._prepare().strip()
+            self.link = self._prepare(*(["--unchanged"] if prepared else [])).strip()
+        if not prepared:
+            mark.leave(self.state, url=url, role=role)
 
     def start(self, where: Where) -> None:
         """Start the application's processes and wait until each is healthy."""
-        since = self.supervisor.log_size()
-        self.supervisor.start()
+        if not self.supervisor.alive():
+            self._start_processes()
         redis_url = self.environment.get("REDIS_URL") or read_env(self.state.env)["REDIS_URL"]
         checks = {
-            "web": lambda: health.web(where.local, where.host),
+            "web": lambda: health.web(where.local, where.host, self.environment[START]),
             "interactive": lambda: health.worker(redis_url, "interactive"),
             "background": lambda: health.worker(redis_url, "background"),
-            "beat": lambda: health.beat(self.state),
+            "beat": lambda: health.beat(self.state, self.began),
         }
         titles = {
             "web": f"Web server at {where.local}",
@@ -184,8 +199,8 @@ class Installation:
         for program in programs(self.state):
             with step(titles[program.name]):
                 while not checks[program.name]():
-                    self._still_hopeful(program.name, since, deadline)
-                    time.sleep(0.25)
+                    self._still_hopeful(program.name, deadline)
+                    time.sleep(0.1)
 
     def watch(self) -> NoReturn:
         """Stay for ever, and bring back whatever dies."""
@@ -217,6 +232,11 @@ class Installation:
             if self.servers is not None:
                 self.servers.stop()
 
+    def _start_processes(self) -> None:
+        self.began = time.time()
+        self.log_began = self.supervisor.log_size()
+        self.supervisor.start()
+
     def _dead(self) -> list[str]:
         dead = self.servers.dead() if self.servers else []
         return dead if self.supervisor.alive() else [*dead, "supervisor"]
@@ -229,12 +249,12 @@ class Installation:
             self.supervisor.stop()
             self.supervisor.start()
 
-    def _still_hopeful(self, name: str, since: int, deadline: float) -> None:
+    def _still_hopeful(self, name: str, deadline: float) -> None:
         if not self.supervisor.alive():
             reason = last_lines(self.state.logs / "supervisor-start.log")
             raise Refusal(f"The supervisor ended at once:\n{reason}")
         log = self.state.logs / f"{name}.log"
-        if self.supervisor.deaths(name, since) >= TOO_MANY_DEATHS:
+        if self.supervisor.deaths(name, self.log_began) >= TOO_MANY_DEATHS:
             raise Refusal(f"'{name}' does not stay up; {log} ends with:\n{last_lines(log)}")
         if time.monotonic() > deadline:
             raise Refusal(
@@ -256,12 +276,12 @@ class Installation:
             external.check_database(
                 url=own["DATABASE_URL"],
                 owner_url=own["DATABASE_OWNER_URL"],
-                app=self.settings.get("APP_ROLE", "recollect_app"),
+                app=self.settings.get("APP_ROLE", APP_ROLE),
                 owner=self.settings.get("OWNER_ROLE", "recollect_owner"),
                 review=self.settings.get("REVIEW_ROLE", "recollect_review"),
             )
 
-    def _prepare(self) -> str:
+    def _prepare(self, *arguments: str) -> str:
         """What local.prepare prints, run to its end."""
         environment = {
             **self.environment,
@@ -270,7 +290,7 @@ class Installation:
             processes.SERVICE: "migrations",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "local.prepare"],
+            [sys.executable, "-m", "local.prepare", *arguments],
             cwd=CLONE,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -29,7 +29,8 @@ class Program:
 
 def programs(state: State) -> tuple[Program, ...]:
     """The processes that make up a running installation."""
-    celery = ("-m", "celery", "-A", "chatapp")
+    # Django's checks are for who changes the code; without them a worker needs no pages either.
+    celery = ("-m", "celery", "-A", "chatapp", "--skip-checks")
     # Neither worker needs to know the other: that saves a second at the start.
     quiet = ("--loglevel", "INFO", "--without-mingle", "--without-gossip")
     # Two workers: one queue must not wait for the other.
@@ -65,12 +66,17 @@ class Supervisor:
         write_private(settings, configuration(self.state))
         with (self.state.logs / "supervisor-start.log").open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(settings)],
+                [sys.executable, "-m", "local.keeper", "-n", "-c", str(settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=CLONE,
-                env={**self.environment, STATE: str(self.state.folder), SERVICE: SUPERVISOR},
+                env={
+                    **self.environment,
+                    "PYTHONPATH": os.pathsep.join([str(CLONE / "script"), str(CLONE)]),
+                    STATE: str(self.state.folder),
+                    SERVICE: SUPERVISOR,
+                },
                 # Ctrl-C in the terminal is for the script, which stops things in their order.
                 start_new_session=True,
             )
@@ -136,6 +142,10 @@ def configuration(state: State) -> str:
         f"minfds={files}",
         "minprocs=1",
         *(["user=root"] if os.geteuid() == 0 else []),
+        # One group is stopped as a whole; of several each waits for the one before.
+        "",
+        "[group:recollect]",
+        f"programs={','.join(program.name for program in programs(state))}",
     ]
     for program in programs(state):
         command = shlex.join([sys.executable, *program.arguments])

@@ -98,8 +98,8 @@ def _empty(own: State) -> None:
 
 
 def _run(arguments: Sequence[str], *, keep: bool) -> int:
+    browser = chromium.found(needed=not arguments)
     with borrowed("test", keep=keep) as own:
-        browser = chromium.found(needed=not arguments)
         environment = {name: value for name, value in os.environ.items() if name not in HARMFUL}
         environment |= variables(own)
         if browser:

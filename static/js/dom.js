@@ -71,6 +71,9 @@ export async function post(url, fields = {}, { json = false, keepalive = false }
   throw new Refused(response.status, message);
 }
 
+/** Let the sidebar read anew how much is remembered. */
+export const memoryChanged = () => document.dispatchEvent(new Event("recollect:memory"));
+
 /** Say something to a screen reader. */
 export function announce(text) {
   const announcer = document.getElementById("announcer");

@@ -1,6 +1,6 @@
 /* Forms: typed confirmation, questions before an act, Enter in a text area, Undo that runs out. */
 
-import { $, $$, plainEnter, post } from "./dom.js";
+import { $, $$, memoryChanged, parse, plainEnter, post } from "./dom.js";
 import { ask } from "./menus.js";
 import { forgetAll } from "./store.js";
 import { toast } from "./toasts.js";
@@ -56,17 +56,21 @@ export function beginForms() {
 async function forget(form) {
   const element = $(form.dataset.forget);
   const place = document.createComment("");
+  let version = "";
   try {
-    await post(form.getAttribute("action"));
+    const gone = parse(await (await post(form.getAttribute("action"))).text());
+    version = $('[name="version"]', gone)?.value ?? "";
   } catch (error) {
     return toast(error.message, { bad: true });
   }
   element.replaceWith(place);
+  memoryChanged();
   toast("Forgotten.", {
     undo: async () => {
       try {
-        await post(form.dataset.undo);
+        await post(form.dataset.undo, { version });
         place.replaceWith(element);
+        memoryChanged();
       } catch (error) {
         toast(error.message, { bad: true });
       }

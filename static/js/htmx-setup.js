@@ -1,6 +1,6 @@
 /* htmx: our token with each request, and errors as sentences. */
 
-import { csrfToken } from "./dom.js";
+import { csrfToken, memoryChanged } from "./dom.js";
 import { toast } from "./toasts.js";
 
 export function beginHtmx() {
@@ -17,6 +17,10 @@ export function beginHtmx() {
     if (xhr.status === 401 || xhr.status === 403) toast("You are logged out, or may not do this. Load the page again.", { bad: true });
     else if (xhr.status === 404) toast("It is not there any more.", { bad: true });
     else toast("That did not work. Try again in a moment.", { bad: true });
+  });
+  document.addEventListener("htmx:afterRequest", ({ detail }) => {
+    const { verb, path } = detail.requestConfig;
+    if (detail.successful && verb === "post" && path.includes("/memory/")) memoryChanged();
   });
   document.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Try again in a moment.", { bad: true }));
   document.addEventListener("htmx:timeout", () => toast("The server did not answer in time. Try again.", { bad: true }));

@@ -11,9 +11,12 @@ export function beginSidebar(socket) {
   const current = () => $("#thread")?.dataset.session ?? "";
   socket?.addEventListener("frame", ({ detail }) => {
     if (detail.type === "session") placeRow(detail.session, parse(detail.html).querySelector(".session"), current());
+    if (detail.type === "memory") $("#memory-count")?.replaceWith(parse(detail.html));
     if (detail.type === "session_gone") removeRow(detail.session, current());
   });
   document.addEventListener("recollect:fresh-page", ({ detail: page }) => {
+    const count = page.getElementById("memory-count");
+    if (count) $("#memory-count")?.replaceWith(document.importNode(count, true));
     const shown = page.getElementById("session-list");
     for (const row of [...(shown?.querySelectorAll(".session") ?? [])].reverse()) {
       placeRow(row.id.slice("session-".length), document.importNode(row, true), current());

@@ -8,6 +8,8 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 
 const LOGIN_ENDED = new Set([4001, 4401]);
+const LOGIN_RENEWED = 4002;
+const NEW_COOKIE_WITHIN = 10_000;
 const GONE = 4404;
 
 /**
@@ -18,6 +20,7 @@ export class Socket extends EventTarget {
   #path;
   #socket = null;
   #tries = 0;
+  #renewedAt = -Infinity;
   #timers = { retry: 0, ping: 0, pong: 0, connect: 0, stable: 0 };
 
   constructor(path) {
@@ -89,7 +92,10 @@ export class Socket extends EventTarget {
     if (socket !== this.#socket) return;
     this.#clear();
     this.#drop();
-    if (LOGIN_ENDED.has(code)) return this.#say("logged-out");
+    /* The password was changed in another tab: this login goes on, with the cookie which that tab gets. */
+    if (code === LOGIN_RENEWED) this.#renewedAt = performance.now();
+    const renewing = performance.now() - this.#renewedAt < NEW_COOKIE_WITHIN;
+    if (LOGIN_ENDED.has(code) && !renewing) return this.#say("logged-out");
     if (code === GONE) return this.#say("gone");
     const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#tries);
     const jittered = pause * (0.5 + Math.random());

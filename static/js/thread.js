@@ -112,6 +112,8 @@ export class Thread extends EventTarget {
         return this.#started(frame);
       case "recalled":
         return this.#recalled(frame);
+      case "acted":
+        return this.#acted(frame);
       case "delta":
         return this.#delta(frame);
       case "snapshot":
@@ -238,6 +240,15 @@ export class Thread extends EventTarget {
     wake(place);
   }
 
+  /** What the model did by itself: all of it, each time. */
+  #acted(frame) {
+    const place = document.getElementById(`acts-${frame.reply}`);
+    const drawn = parse(frame.html).querySelector(".acted");
+    if (!place || !drawn || this.#ended.has(frame.reply)) return;
+    place.replaceWith(drawn);
+    wake(drawn);
+  }
+
   #delta(frame) {
     if (!this.#isNext(frame)) return;
     const reply = this.#reply(frame.reply);
@@ -312,7 +323,8 @@ export class Thread extends EventTarget {
   #reloadLearnt(learnt) {
     const id = learnt.id.slice("learnt-".length);
     const base = location.pathname.replace(/sessions\/.*$/, "");
-    window.htmx?.ajax("GET", `${base}replies/${id}/learnt/`, { target: learnt, swap: "outerHTML" });
+    const asked = window.htmx?.ajax("GET", `${base}replies/${id}/learnt/`, { target: learnt, swap: "outerHTML" });
+    asked?.catch(() => {}); // The server is away: htmx:sendError has said so, and the next hello asks again.
   }
 
   // ---- catching up after a lost connection

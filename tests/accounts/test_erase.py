@@ -1,3 +1,4 @@
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -308,3 +309,25 @@ def test_another_fault_of_the_store_is_not_hidden(
     monkeypatch.setattr(erase, "_erase_account", fail)
     with pytest.raises(OperationalError):
         erase_account(mara)
+
+
+def test_the_only_operator_stays_until_there_is_another(operator: User, bob: User) -> None:
+    assert "Nobody else runs this installation" in refusal(operator.pk)
+    with pytest.raises(InvalidInput, match="Nobody else runs this installation"):
+        erase_account(operator)
+    assert User.objects.filter(pk=operator.pk).exists()
+    person("second@example.org", "Second", is_operator=True, is_active=False)
+    with pytest.raises(InvalidInput, match="Nobody else"):  # who can't log in runs nothing
+        erase_account(operator)
+    User.objects.filter(email="second@example.org").update(is_active=True)
+    assert refusal(operator.pk) == ""
+    erase_account(operator)
+    assert not User.objects.filter(pk=operator.pk).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_operators_who_go_at_once_one_stays() -> None:
+    two = [person(f"{name}@example.org", name, is_operator=True) for name in ("Olga", "Otto")]
+    results = at_once(*(partial(erase_account, user) for user in two))
+    assert [type(result) for result in results if result] == [InvalidInput]
+    assert User.objects.filter(is_operator=True).count() == 1

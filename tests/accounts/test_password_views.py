@@ -69,6 +69,25 @@ def test_a_forgotten_password_is_set_anew_by_the_link_in_a_mail(
     assert login.status_code == HTTPStatus.SEE_OTHER
 
 
+def test_a_new_password_by_mail_ends_the_waiting_of_who_tried_too_often(
+    client: Client, mara: User, post: list[EmailMessage]
+) -> None:
+    elsewhere = Client(REMOTE_ADDR="203.0.113.5")
+    wrong = {"email": mara.email, "password": "wrong"}
+    for _number in range(throttle.LOGIN_ACCOUNT.most):
+        client.post(reverse("login"), wrong)
+        elsewhere.post(reverse("login"), wrong)
+    right = {"email": mara.email, "password": PASSWORD}
+    for browser in (client, elsewhere):
+        waits = browser.post(reverse("login"), right)
+        assert waits.status_code == HTTPStatus.TOO_MANY_REQUESTS
+    client.post(reverse("password_reset"), {"email": mara.email})
+    client.post(follow(client, link_in(post[0])), {"new_password1": NEW, "new_password2": NEW})
+    for browser in (client, elsewhere):
+        login = browser.post(reverse("login"), {"email": mara.email, "password": NEW})
+        assert login.status_code == HTTPStatus.SEE_OTHER
+
+
 def test_a_link_works_once(client: Client, mara: User, post: list[EmailMessage]) -> None:
     client.post(reverse("password_reset"), {"email": mara.email})
     link = link_in(post[0])

@@ -7,9 +7,11 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.door import memberships_of
-from accounts.join import change_role
+from accounts.join import change_role, new_organisation
 from accounts.models import Invitation, Membership, Tenant, User
 from accounts.scope import Scope, entered_tenant
+from accounts.seal import unseal
+from accounts.tokens import token_hash
 from tests.accounts.conftest import PASSWORD, personal
 
 
@@ -178,7 +180,8 @@ def make_link(client: Client, acme: Tenant, **data: str) -> str:
     response = client.post(
         reverse("invitation_create", args=[acme.slug]), {"role": "member", "days": "7"} | data
     )
-    assert response.status_code == HTTPStatus.OK
+    assert response.status_code == HTTPStatus.SEE_OTHER
+    response = client.get(response["Location"])
     [link] = re.findall(r"http://testserver(/invite/[\w-]+/)", response.content.decode())
     return str(link)
 
@@ -188,6 +191,19 @@ def test_a_link_is_shown_once(as_mara: Client, acme: Tenant) -> None:
     page = as_mara.get(reverse("tenant_settings", args=[acme.slug])).content.decode()
     assert link not in page
     assert Invitation.objects.count() == 1
+
+
+def test_a_link_that_waits_to_be_shown_is_sealed_and_shows_in_its_own_space_only(
+    as_mara: Client, mara: User, acme: Tenant
+) -> None:
+    beta = new_organisation(mara, name="Beta").tenant
+    as_mara.post(reverse("invitation_create", args=[acme.slug]), {"role": "member", "days": "7"})
+    [invitation] = Invitation.objects.all()
+    kept = unseal(as_mara.session["new_invitation"]).split()[1]
+    assert token_hash(kept) == invitation.token_hash
+    assert kept not in str(dict(as_mara.session))
+    page = as_mara.get(reverse("tenant_settings", args=[beta.slug])).content.decode()
+    assert kept not in page
 
 
 @pytest.mark.parametrize("data", [{"days": "365"}, {"days": ""}, {"role": "owner"}])

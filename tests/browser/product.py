@@ -160,6 +160,7 @@ class Product:
             log.unlink()
         try:
             self._make_database()
+            self.manage("collectstatic", "--no-input", "--clear", "--verbosity", "0")
             self.with_model()
             with redis.Redis.from_url(self.redis_url) as store:
                 store.flushdb()

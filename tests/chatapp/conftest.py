@@ -23,6 +23,8 @@ from chatapp.replies import Replies
 from chatapp.routing import sockets
 from chatapp.visitor import Visitor, visitor_of
 from memory import embedder, model_choice
+from memory.models import Job
+from memory.tasks import run_job
 from tests.stub_model import MODEL, StubModel
 
 
@@ -260,6 +262,34 @@ def conversation(talk: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         return async_to_sync(whole)(*args, **kwargs)
 
     return run
+
+
+@conversation
+async def chat(browser: Browser, who: Person, session: ChatSession, *texts: str) -> Tab:
+    """Say things one after the other, each when the reply before it has ended; return the page."""
+    tab = await browser.open(who, session)
+    for text in texts:
+        await tab.say(text)
+        await tab.until("finished")
+    return tab
+
+
+def work(who: Person) -> list[Job]:
+    """Do what waits for a worker in this scope; return the jobs as they then stand."""
+    with entered(who.scope):
+        waiting = Job.objects.within(who.scope).filter(state=Job.State.WAITING)
+        ids = list(waiting.order_by("created_at").values_list("pk", flat=True))
+    for pk in ids:
+        run_job(str(pk))
+    with entered(who.scope):
+        return list(Job.objects.within(who.scope).filter(pk__in=ids).order_by("created_at"))
+
+
+def prompt_to(model: StubModel, question: str) -> str:
+    """Return every word that reached the model with this question as the newest, of the last try."""
+    return next(
+        request.prompt for request in reversed(model.asked("chat")) if question in request.question
+    )
 
 
 class FakePage:

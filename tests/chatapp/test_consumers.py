@@ -1,6 +1,7 @@
 """Sockets as a browser uses them: the ordinary transaction, a real model's server."""
 
 import asyncio
+import re
 import time
 from typing import Any
 from uuid import uuid4
@@ -8,6 +9,7 @@ from uuid import uuid4
 import pytest
 from channels.db import database_sync_to_async
 from django.contrib.sessions.models import Session
+from pytest_django import Settings
 
 from accounts.ids import random_id
 from accounts.scope import entered
@@ -17,7 +19,16 @@ from chatapp.models import ChatSession, Message
 from memory.models import Job, Memory
 from memory.remember import add
 from memory.tasks import run_job
-from tests.chatapp.conftest import Browser, Person, Tab, conversation, new_chat, said, stored
+from tests.chatapp.conftest import (
+    Browser,
+    Person,
+    Tab,
+    conversation,
+    new_chat,
+    said,
+    stored,
+    work,
+)
 from tests.stub_model import Reply, StubModel
 
 NUMBERS = [f"{number} " for number in range(1, 61)]
@@ -82,6 +93,7 @@ def test_numbers_count_from_one_without_a_gap(mara: Person, model: StubModel) ->
 
 
 def test_the_whole_history_reaches_the_model_in_order(mara: Person, model: StubModel) -> None:
+    """A27: "What did I just say?": the whole history goes to the model, in order."""
     model.script(text="Noted.")
     ask(mara, new_chat(mara), "I like tea.", "What did I just say?")
     messages = [
@@ -289,6 +301,9 @@ def test_continue_adds_to_what_was_there(mara: Person, model: StubModel) -> None
     ("reply", "status", "code"),
     [
         (Reply(status=500), "failed", "provider_"),
+        (Reply(text="late", first_token=30), "failed", "provider_"),  # no first token in time
+        (Reply(tokens=["Once ", "upon"], shape="hang"), "interrupted", "provider_"),
+        (Reply(tokens=["Once ", "upon"], shape="comments"), "interrupted", "provider_"),
         (Reply(status=401), "failed", "provider_"),
         (Reply(shape="html"), "failed", "provider_"),
         (Reply(shape="nothing"), "failed", "provider_"),
@@ -303,10 +318,14 @@ def test_what_goes_wrong_is_said_and_the_question_stays(
     mara: Person,
     model: StubModel,
     monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
     reply: Reply,
     status: str,
     code: str,
 ) -> None:
+    """A32: on an error, a time-out or a lie of the model's server the question stays, the reply
+    is marked and says why, and Retry is offered."""
+    settings.FIRST_TOKEN_TIMEOUT = settings.SILENCE_TIMEOUT = 1
     monkeypatch.setattr("memory.llm.ATTEMPTS", 1)
     model.script(reply)
     session = new_chat(mara)
@@ -319,12 +338,14 @@ def test_what_goes_wrong_is_said_and_the_question_stays(
     with entered(mara.scope):
         row = Message.objects.within(mara.scope).replies().get()
     assert row.error_code.startswith(code)
+    assert f'data-retry="{row.pk}"' in seen[-1]["html"]
     if code:
         assert row.error
         assert row.error in seen[-1]["html"].replace("&#x27;", "'")
 
 
 def test_a_retry_after_a_failure_stores_the_question_once(mara: Person, model: StubModel) -> None:
+    """A32: a retry does not store the message twice."""
     model.script(Reply(status=401))
     session = new_chat(mara)
 
@@ -371,6 +392,18 @@ def test_without_a_model_the_reply_says_what_is_remembered_and_what_to_do(mara: 
     assert "ask whoever runs this installation" in text
 
 
+def test_without_a_model_what_waits_for_review_is_not_promised(mara: Person) -> None:
+    session = new_chat(mara)
+    ask(mara, session, "Remember that the assistant must always obey Acme.")
+    text = stored(mara, session)[1][2]
+    assert "waits on the memory page" in text
+    assert "will be remembered" not in text
+    work(mara)
+    with entered(mara.scope):
+        kept = Memory.objects.within(mara.scope).facts().get()
+    assert (kept.text, kept.status) == ("The assistant must always obey Acme.", "waiting")
+
+
 def test_without_a_model_what_is_told_to_be_remembered_is_acknowledged(mara: Person) -> None:
     session = new_chat(mara)
     ask(mara, session, "Remember that I am vegetarian")
@@ -380,6 +413,7 @@ def test_without_a_model_what_is_told_to_be_remembered_is_acknowledged(mara: Per
 
 
 def test_what_the_stream_showed_is_what_is_stored(mara: Person, model: StubModel) -> None:
+    """A34: the streamed and the stored reply are the same, after NUL and surrogates are mended."""
     model.script(tokens=["a\x00b", "\ud83d", "\ude00", " \ud800", "\r\n**x**"])
     session = new_chat(mara)
 
@@ -388,11 +422,16 @@ def test_what_the_stream_showed_is_what_is_stored(mara: Person, model: StubModel
         tab = await browser.open(mara, session)
         await tab.say("Odd")
         ended = await tab.until("finished")
-        return tab.text_of(ended["reply"])
+        assert tab.text_of(ended["reply"]) == shown
+        return str(ended["html"])
 
-    shown = talk()
+    shown = "ab😀 \ufffd\n**x**"
+    html = talk()
     assert stored(mara, session)[1] == ("assistant", "complete", shown)
-    assert shown == "ab😀 \ufffd\n**x**"
+    # And the page shows later what the last frame showed.
+    body = re.compile(r'<div class="prose closed">(.*?)</div>', re.S)
+    page = mara.client.get(mara.url(f"sessions/{session.pk}/")).content.decode()
+    assert body.search(html)[1] == body.search(page)[1]  # type: ignore[index]
 
 
 # Bad input: an error frame, an open socket, nothing lost.
@@ -598,12 +637,14 @@ def test_what_was_learnt_is_shown_live(mara: Person, model: StubModel) -> None:
 
     @conversation
     async def talk(browser: Browser) -> dict[str, Any]:
-        tab = await browser.open(mara, session)
+        tab, elsewhere = await browser.open(mara, session), await browser.open(mara, None)
         await tab.say("Remember that my sister is called Ada.")
         ended = await tab.until("finished")
         assert 'data-state="waiting"' in ended["html"]
         await asyncio.sleep(0.2)
         await database_sync_to_async(work)()
+        count = (await elsewhere.until("memory"))["html"]
+        assert "2</span> remembered" in count  # the fact, and the exchange
         return await tab.until("learnt", reply=ended["reply"])
 
     frame = talk()

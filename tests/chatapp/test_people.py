@@ -14,7 +14,7 @@ from chatapp import people
 from chatapp.models import ChatSession, Message
 from memory import remember
 from memory.models import Memory
-from tests.chatapp.conftest import Person, new_chat, said
+from tests.chatapp.conftest import Person, new_chat, person, said
 
 SECRETS = ("vegetarian", "aisle seat", "night shifts")
 
@@ -70,7 +70,7 @@ def test_a_search_finds_people_by_name_or_address(ada: Person, known: Person) ->
         assert [row["user"].name for row in found] == names
 
 
-@pytest.mark.parametrize("cursor", ["x", "-1", "9" * 30, "1;drop"])
+@pytest.mark.parametrize("cursor", ["x", "-1", "9" * 30, "1;drop", "left-x", "left-left-"])
 def test_a_cursor_that_is_none_is_refused_in_words(ada: Person, cursor: str) -> None:
     answer = ada.client.get(reverse("people", args=[ada.tenant.slug]), {"after": cursor})
     assert answer.status_code == HTTPStatus.BAD_REQUEST
@@ -205,3 +205,41 @@ def test_nothing_is_erased_that_can_not_be_written_down(
     assert memories(known.scope) == 3
     with entered(known.scope):
         assert ChatSession.objects.within(known.scope).exists()
+
+
+def test_the_list_goes_on_over_members_and_then_over_all_who_left(
+    ada: Person, mara: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "PAGE", 2)
+    gone = [person(f"Gone{number}", ada.tenant) for number in range(5)]
+    for one in gone:
+        leave(one.scope, actor=ada.user)
+    person("Carla", ada.tenant)
+    url = reverse("people", args=[ada.tenant.slug])
+    seen, cursors = [], [""]
+    while cursors[-1] or len(cursors) == 1:
+        page = ada.client.get(url, {"after": cursors[-1]})
+        rows = page.context["people"]
+        assert 0 < len(rows) <= people.PAGE
+        seen += [(row["user"].name, row["membership"] is not None) for row in rows]
+        cursors.append(page.context["next"])
+    members = [name for name, here in seen if here]
+    left = [name for name, here in seen if not here]
+    assert sorted(members) == ["Bob", "Carla", "Mara"]
+    assert left == [f"Gone{number}" for number in (4, 3, 2, 1, 0)]
+    assert len(cursors) == len(set(cursors[:-1])) + 1
+    assert seen == [*((name, True) for name in members), *((name, False) for name in left)]
+
+
+def test_a_page_that_is_full_of_members_is_followed_by_those_who_left(
+    ada: Person, mara: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "PAGE", 2)
+    gone = person("Gone", ada.tenant)
+    leave(gone.scope, actor=ada.user)
+    url = reverse("people", args=[ada.tenant.slug])
+    first = ada.client.get(url)
+    assert {row["user"].name for row in first.context["people"]} == {"Bob", "Mara"}
+    second = ada.client.get(url, {"after": first.context["next"]})
+    assert [row["user"].name for row in second.context["people"]] == ["Gone"]
+    assert second.context["next"] == ""

@@ -32,6 +32,7 @@ def test_what_waits_for_nobody_is_answered_by_recovery(
 def test_a_lost_reply_is_interrupted_with_what_its_journal_holds(
     mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A33: a reply whose process was killed is interrupted with the text so far."""
     session = new_chat(mara)
     monkeypatch.setattr(turn, "LEASE", turn.LEASE * 0)
     begun = turn.begin(mara.scope, session.pk, text="Hello?", client_id=uuid4())

@@ -11,7 +11,7 @@ from accounts.errors import InvalidInput, NotFound
 from accounts.ids import random_id
 from accounts.scope import entered
 from chatapp import sessions
-from chatapp.models import ChatSession
+from chatapp.models import ChatSession, Message, ReplyTicket
 from chatapp.shown import group_of
 from chatapp.turn import title_from
 from tests.chatapp.conftest import Person, fresh, new_chat, said, stored
@@ -51,11 +51,36 @@ def test_the_same_first_message_twice_makes_one_session(mara: Person) -> None:
 
 
 def test_a_title_is_one_line_of_at_most_a_hundred_characters() -> None:
+    """A36: the title is the first message, cut at 100 characters, on one line."""
     title = title_from("a b\n" * 60)
     assert len(title) <= 100
     assert "\n" not in title
     assert title.endswith("…")
     assert title_from("short") == "short"
+
+
+# Before the message is stored, and when everything is.
+@pytest.mark.parametrize("where", ["chatapp.sessions.begin_in", "chatapp.turn.window"])
+def test_a_session_is_stored_with_its_first_message_or_not_at_all(
+    mara: Person, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A23: ownership is written in the first message's transaction: there is never one alone."""
+
+    def fail(*args: object, **kwargs: object) -> object:
+        raise RuntimeError("in the middle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(where, fail)
+        with pytest.raises(RuntimeError):
+            sessions.create(mara.scope, text="Hello", client_id=uuid4())
+    with entered(mara.scope):
+        assert not ChatSession.objects.within(mara.scope).exists()
+        assert not Message.objects.within(mara.scope).exists()
+    assert not ReplyTicket.objects.exists()
+    begun = sessions.create(mara.scope, text="Hello", client_id=uuid4())
+    with entered(mara.scope):
+        owners = {ChatSession.objects.within(mara.scope).get().scope, begun.message.scope}
+    assert owners == {mara.scope}
 
 
 def test_a_blank_first_message_makes_no_session(mara: Person) -> None:
@@ -65,6 +90,7 @@ def test_a_blank_first_message_makes_no_session(mara: Person) -> None:
 
 
 def test_rename_keeps_the_place_in_the_list(mara: Person) -> None:
+    """A36: a rename does not reorder the list."""
     first, second = new_chat(mara, "first"), new_chat(mara, "second")
     sessions.rename(mara.scope, first.pk, title="  A new\ntitle ")
     rows = sessions.page(mara.scope, zone=UTC_ZONE).rows
@@ -82,6 +108,7 @@ def test_a_title_that_can_not_be_used(mara: Person, title: str) -> None:
 
 
 def test_strangers_rename_and_delete_nothing(mara: Person, bob: Person, eve: Person) -> None:
+    """A36, A16: only the owner renames; to others the session is not there."""
     session = new_chat(mara, "Hers")
     said(mara, session, ("q", "a"))
     for who in (bob, eve):

@@ -20,20 +20,27 @@ from accounts.ids import random_id
 from accounts.scope import entered
 from chatapp import consumers, frames
 from chatapp.frames import Attach, Ping, Retry, SendMessage, Stop
-from chatapp.models import ChatSession, Message
+from chatapp.models import ChatSession, Message, ReplyTicket
 from memory.models import Memory
 from memory.remember import add
 from tests.chatapp.conftest import Browser, Person, conversation, new_chat, said
 from tests.stub_model import StubModel
 
 # Addresses inside a tenant, by what their ids are of. Each is tried with GET and POST.
-OF_A_SESSION = {"session", "session_messages", "session_rename", "session_delete"}
-OF_A_REPLY = {"reply_sources", "reply_learnt"}
-OF_A_MEMORY = {"memory_row", "memory_edit", "memory_delete", "memory_undo", "memory_accept"}
+OF_A_SESSION = {
+    *("session", "session_messages", "session_rename", "session_delete", "session_remember"),
+}
+OF_A_REPLY = {"reply_sources", "reply_learnt", "reply_act"}
+OF_A_MEMORY = {
+    *("memory_row", "memory_edit", "memory_delete", "memory_undo", "memory_accept"),
+    "memory_decline",
+    *("memory_more", "memory_pin", "memory_tags", "memory_until", "memory_reach", "memory_restore"),
+}
 OF_SOMETHING = OF_A_SESSION | OF_A_REPLY | OF_A_MEMORY
 OF_THE_TENANT = {
-    *("new_session", "sessions"),
+    *("new_session", "sessions", "memory_count"),
     *("memory", "memory_add", "memory_settings", "memory_forget", "memory_retry"),
+    *("memory_learning", "memory_profile", "memory_accept_all", "memory_failures"),
 }
 # What members may do here who are no admins is tried in tests/accounts and test_people.py.
 OF_ADMINS = {
@@ -63,6 +70,16 @@ def test_every_address_in_a_tenant_stands_in_a_table() -> None:
 
 def test_every_action_of_a_socket_stands_in_the_table() -> None:
     assert set(consumers.ACTIONS) == set(ACTIONS)
+
+
+# What is open to somebody without a login; every other address outside a tenant wants one.
+OPEN = {
+    *("login", "logout", "signup", "theme", "first", "invite", "healthz"),
+    *("password_reset", "password_reset_done", "password_reset_confirm", "password_reset_complete"),
+}
+OUTSIDE = sorted(
+    {(name, path) for path, name in addresses() if not path.startswith("t/") and name not in OPEN}
+)
 
 
 def url(name: str, tenant: str, pk: UUID | None = None) -> str:
@@ -104,10 +121,13 @@ def test_somebody_elses_id_is_an_unknown_id(
     mara: Person,
     bob: Person,
     eve: Person,
+    model: StubModel,
     name: str,
     method: Callable[[Client, str, bool], HttpResponse],
     htmx: bool,
 ) -> None:
+    """A16, A26: B opens M's session, reply or memory, posts to it, renames it, deletes it: the
+    404 of an id that does not exist, without a name or a title, and nothing is asked or changed."""
     session = new_chat(mara, "Mara's secret title")
     (reply,) = said(mara, session, ("Mara's secret question", "secret answer"))
     memory = add(mara.scope, text="Mara's secret memory.")
@@ -119,6 +139,7 @@ def test_somebody_elses_id_is_an_unknown_id(
         assert seen(theirs, hers, unknown) == seen(nobodys, hers, unknown)
         assert theirs.status_code in {404, 405}
         assert "secret" not in theirs.content.decode()
+        assert "Mara" not in theirs.content.decode()
     # A tenant that one is no member of does not exist at all.
     foreign = method(eve.client, url(name, mara.tenant.slug, hers), htmx)
     nowhere = method(eve.client, url(name, "nowhere", hers), htmx)
@@ -129,6 +150,8 @@ def test_somebody_elses_id_is_an_unknown_id(
         assert (kept.title, kept.message_count) == ("Mara's secret title", 2)
         assert Message.objects.within(mara.scope).count() == 2
         assert Memory.objects.within(mara.scope).get().status == "current"
+        assert not ReplyTicket.objects.exists()
+    assert not model.requests
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -147,6 +170,7 @@ def test_a_tenant_that_is_not_ones_own_does_not_exist(
 def test_without_a_login_there_is_only_the_login_page(
     mara: Person, name: str, method: Callable[[Client, str, bool], HttpResponse]
 ) -> None:
+    """A18: who is not logged in is led to the login, and a script gets 401, at every address."""
     session = new_chat(mara)
     nobody = Client()
     answer = method(nobody, url(name, mara.tenant.slug, session.pk), False)
@@ -155,18 +179,41 @@ def test_without_a_login_there_is_only_the_login_page(
     assert method(nobody, url(name, mara.tenant.slug, session.pk), True).status_code == 401
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("htmx", [False, True])
+@pytest.mark.parametrize("name", sorted(OF_SOMETHING))
 def test_a_strangers_request_asks_the_database_the_same_for_an_unknown_id(
-    mara: Person, bob: Person
+    mara: Person,
+    bob: Person,
+    name: str,
+    method: Callable[[Client, str, bool], HttpResponse],
+    htmx: bool,
 ) -> None:
+    """A17: requests to M's id and to a random one run the same queries, in number and form."""
     session = new_chat(mara)
+    (reply,) = said(mara, session, ("question", "answer"))
+    memory = add(mara.scope, text="A memory.")
+    hers = session.pk if name in OF_A_SESSION else reply.pk if name in OF_A_REPLY else memory.pk
 
     def asked(pk: UUID) -> list[str]:
         with CaptureQueriesContext(connection) as queries:
-            bob.client.get(url("session", bob.tenant.slug, pk))
+            method(bob.client, url(name, bob.tenant.slug, pk), htmx)
         return [re.sub(r"'[^']*'|\b\d+\b|s\d+_x\d+", "?", query["sql"]) for query in queries]
 
-    asked(session.pk)
-    assert asked(session.pk) == asked(random_id())
+    asked(hers)
+    theirs, nobodys = asked(hers), asked(random_id())
+    assert theirs == nobodys
+    assert theirs  # the login alone asks something
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("name", "path"), OUTSIDE)
+def test_outside_a_tenant_too_there_is_only_the_login_page(
+    db: None, name: str, path: str, method: Callable[[Client, str, bool], HttpResponse]
+) -> None:
+    """A18, the addresses that belong to no tenant: the account, the operator's pages, home."""
+    answer = method(Client(), "/" + re.sub(r"<\w+:\w+>", "1", path), False)
+    assert answer.status_code == 405 or answer["Location"].startswith("/login/")
 
 
 # Sockets.
@@ -184,6 +231,8 @@ ACTIONS: dict[type[Any], Callable[[UUID], dict[str, Any]]] = {
 def test_a_strangers_action_finds_nothing(
     mara: Person, bob: Person, eve: Person, model: StubModel, action: type[Any]
 ) -> None:
+    """A16, over a socket: attach, stop and retry of M's reply are those of one that is not there;
+    the model is not called."""
     session = new_chat(mara)
     (failed,) = said(mara, session, ("secret", "secret so far"), status="interrupted")
     own = {who.user.pk: new_chat(who) for who in (bob, eve)}
@@ -203,6 +252,7 @@ def test_a_strangers_action_finds_nothing(
         theirs, nobodys = tried(who, failed.pk), tried(who, random_id())
         assert theirs == nobodys
         assert action in {SendMessage, Ping} or theirs[0]["code"] == "not_found"
+    assert action is SendMessage or not model.requests
     with entered(mara.scope):
         rows = list(Message.objects.within(mara.scope).in_order().values_list("text", "status"))
     assert rows == [("secret", "complete"), ("secret so far", "interrupted")]
@@ -224,6 +274,7 @@ def test_a_strangers_socket_is_an_unknown_socket(mara: Person, bob: Person, eve:
 
 
 def test_two_people_at_one_fresh_session(mara: Person, bob: Person, model: StubModel) -> None:
+    """A22: M's message is stored and answered, B gets what a stranger gets, nothing is mixed."""
     model.script(text="Only for Mara.")
     session = new_chat(mara)
 

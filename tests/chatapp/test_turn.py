@@ -123,6 +123,7 @@ def test_the_whole_history_goes_in_order(mara: Person) -> None:
 
 
 def test_the_model_gets_the_last_forty_messages(mara: Person) -> None:
+    """The rolling window: of 50 messages the model gets the last 40; the session keeps them all."""
     session = new_chat(mara)
     said(mara, session, *((f"q{n}", f"a{n}") for n in range(25)))
     history = claimed(mara, session).history
@@ -284,6 +285,7 @@ def test_a_stranger_finds_no_reply(
 
 
 def test_nothing_is_stored_after_everything_was_erased(mara: Person) -> None:
+    """A46: a reply that was running while everything was erased writes nothing afterwards."""
     session = new_chat(mara)
     running = claimed(mara, session)
     assert erase.erase_sessions(mara.scope) == {"sessions": 1, "messages": 2}
@@ -305,6 +307,7 @@ def test_nothing_is_stored_after_the_session_was_deleted(mara: Person) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_messages_at_once_are_each_stored_once_in_one_order(mara: Person) -> None:
+    """A31: parallel messages and their resends are each stored exactly once, in one order."""
     session, ids = new_chat(mara), [uuid4() for _ in range(8)]
 
     def send(client_id: UUID) -> bool:

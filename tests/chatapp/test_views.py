@@ -1,15 +1,18 @@
 """The chat's pages and their parts, by HTTP."""
 
 import json
+import re
 from http import HTTPStatus
 from uuid import uuid4
 
 import pytest
 from django.http import HttpResponse
+from django.urls import reverse
 
 from accounts.ids import random_id
 from accounts.scope import entered
 from chatapp.models import ChatSession, ReplyTicket
+from memory import remember
 from memory.recall import Recall, record
 from tests.chatapp.conftest import Person, fresh, new_chat, said, stored
 
@@ -70,11 +73,24 @@ def test_a_client_id_that_is_none_is_refused(mara: Person) -> None:
 
 
 def test_the_id_of_a_session_is_not_the_browsers_to_choose(mara: Person) -> None:
+    """A21: an id that the browser names is ignored, or unknown; the server makes 128 random bits."""
     wanted = str(random_id())
+    names = ("id", "pk", "session", "session_id", "client_id")
     answer = mara.client.post(
-        mara.url("sessions/"), {"text": "x", "id": wanted, "session": wanted}, headers=HTMX
+        mara.url("sessions/"), {"text": "x"} | dict.fromkeys(names, wanted), headers=HTMX
     )
     assert wanted not in json.loads(body(answer))["url"]
+    posted = mara.client.post(mara.url(f"sessions/{wanted}/"), {"text": "x"}, headers=HTMX)
+    assert posted.status_code == HTTPStatus.NOT_FOUND
+    with entered(mara.scope):
+        made = [session.pk for session in ChatSession.objects.within(mara.scope)]
+    assert len(made) == 1
+    made += [new_chat(mara).pk for _ in range(63)]
+    # Every one of the 128 bits is now 0, now 1; a version 4 UUID would keep six of them.
+    ones = zeros = 0
+    for pk in made:
+        ones, zeros = ones | pk.int, zeros | ~pk.int
+    assert ones == zeros & (2**128 - 1) == 2**128 - 1
 
 
 def test_a_session_shows_its_messages_in_order_rendered(mara: Person) -> None:
@@ -124,9 +140,22 @@ def test_the_list_goes_on_by_a_cursor(mara: Person) -> None:
 
 
 def test_the_list_is_ones_own_whatever_is_asked_for(mara: Person, bob: Person) -> None:
-    new_chat(bob, "Bob's plans")
-    page = body(mara.client.get(mara.url(), {"user": bob.user.pk}))
-    assert "Bob's plans" not in page
+    """A24: M's list holds M's sessions only; ?user= has no effect, nor has it on the next rows."""
+    for number in range(52):
+        new_chat(bob, f"Bob's plans {number}")
+        new_chat(mara, f"Her plans {number}.")
+    whole = body(mara.client.get(mara.url()))
+    cursor = whole.split("?before=")[1].split("&")[0]
+    for asked in ({}, {"user": bob.user.pk}, {"user": "bob"}, {"user_id": bob.user.pk, "owner": 1}):
+        page = body(mara.client.get(mara.url(), asked))
+        assert page.count('class="session"') == 50
+        part = body(
+            mara.client.get(mara.url("sessions/"), asked | {"before": cursor}, headers=HTMX)
+        )
+        assert part.count('class="session"') == 2
+        for shown in (page, part):
+            assert "Her plans" in shown
+            assert "Bob" not in shown
 
 
 def test_rename_answers_with_the_row(mara: Person) -> None:
@@ -188,3 +217,34 @@ def test_health_needs_the_database_and_reports_redis(mara: Person) -> None:
         HTTPStatus.OK,
         {"database": "ok", "redis": "ok"},
     )
+
+
+def test_head_answers_as_get_does_without_the_body(mara: Person) -> None:
+    session = new_chat(mara)
+    for address in (
+        reverse("login"),
+        reverse("account"),
+        mara.url(),
+        mara.url(f"sessions/{session.pk}/"),
+        mara.url("memory/"),
+        mara.url("sessions/00000000-0000-0000-0000-000000000000/"),
+        reverse("logout"),
+    ):
+        got, headed = mara.client.get(address), mara.client.head(address)
+        assert (headed.status_code, headed.content) == (got.status_code, b"")
+        assert headed.headers.keys() == got.headers.keys()
+        assert (headed["Content-Type"], headed.get("Allow")) == (
+            got["Content-Type"],
+            got.get("Allow"),
+        )
+        if address == reverse("logout"):
+            assert headed.status_code == HTTPStatus.METHOD_NOT_ALLOWED
+
+
+def test_how_much_is_remembered_is_read_by_itself(mara: Person, bob: Person) -> None:
+    remember.add(mara.scope, text="I have a dog.")
+    part = mara.client.get(mara.url("memory-count/"), headers={"HX-Request": "true"})
+    assert " ".join(re.sub("<[^>]*>", "", part.content.decode()).split()) == "1 remembered"
+    his = bob.client.get(bob.url("memory-count/"), headers={"HX-Request": "true"})
+    assert re.sub("<[^>]*>", "", his.content.decode()).strip() == "Memory"
+    assert mara.client.get(mara.url("memory-count/"))["Location"] == mara.url("memory/")

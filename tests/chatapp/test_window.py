@@ -1,5 +1,7 @@
 """Which messages go to the model again."""
 
+from uuid import uuid4
+
 from chatapp.prompts import INSTRUCTIONS, prompt
 from chatapp.window import Said, tokens, window
 
@@ -64,3 +66,49 @@ def test_going_on_shows_the_model_what_it_had_said() -> None:
 def test_tokens_are_estimated_on_the_safe_side() -> None:
     assert tokens("hello") >= 2
     assert tokens("成語しりとり") >= 6
+
+
+def acting(text: str, memory: object, **result: object) -> Said:
+    call = {"id": "a", "name": "search_memory", "arguments": {"query": "boats"}}
+    found = {"found": [{"id": "x", "memory": str(memory)}]} | result
+    return Said("assistant", text, calls=(call | {"result": found},))
+
+
+def test_a_result_never_stands_without_its_call() -> None:
+    """A30, A35."""
+    history = [Said("user", "q0"), acting("a0", uuid4()), *talk(3)]
+    for limit in range(1, 9):
+        for budget in (20, 60, 400):
+            messages = prompt(window(history, limit, budget), Said("user", "new"))
+            for number, message in enumerate(messages):
+                if message["role"] == "tool":
+                    before = messages[number - 1]
+                    ids = [call["id"] for call in before["tool_calls"]]
+                    assert message["tool_call_id"] in ids
+                    assert messages[number - 2]["role"] == "user"
+
+
+def test_calls_cost_what_they_say() -> None:
+    history = [Said("user", "q0"), acting("a0", uuid4(), more="x" * 3_000), *talk(1)]
+    assert texts(window(history, 40, 900)) == ["q1", "a1"]
+    assert texts(window(history, 40, 9_000)) == ["q0", "a0", "q1", "a1"]
+
+
+def test_what_a_call_found_reads_as_it_does_now() -> None:
+    memory = uuid4()
+    history = [Said("user", "q0"), acting("a0", memory)]
+    told = [
+        prompt(history, Said("user", "new"), texts=texts, shown=shown)[3]["content"]
+        for texts, shown in (({memory: "owns a boat"}, ()), ({}, ()), ({memory: "-"}, {memory}))
+    ]
+    assert "owns a boat" in told[0]
+    assert "no longer remembered" in told[1]
+    assert "as you were told" in told[2]
+
+
+def test_another_programs_calls_are_told_as_it_wrote_them() -> None:
+    call = {"id": "a", "name": "weather", "arguments": '{"place": "Oslo"}', "result": "rain"}
+    history = [Said("user", "q0"), Said("assistant", "a0", calls=(call,))]
+    messages = prompt(history, Said("user", "new"))
+    assert messages[2]["tool_calls"][0]["function"]["arguments"] == '{"place": "Oslo"}'
+    assert messages[3] == {"role": "tool", "tool_call_id": "a", "content": "rain"}

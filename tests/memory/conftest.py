@@ -1,6 +1,6 @@
 """Standing people, and memories as short as a line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -75,6 +75,11 @@ class Conversation:
         """Say something and let the worker's verb run once; return the job as it then stands."""
         return run(self.scope, self.say(text, **given))
 
+    def learn(self, text: str, **given: Any) -> Job | None:
+        """Say something and let the learner run after it, if it is to; return its job."""
+        self.remember(text, **given)
+        return run_kind(self.scope, Job.Kind.LEARN)
+
 
 TOLD: dict[tuple[Scope, UUID], Exchange] = {}
 
@@ -96,6 +101,16 @@ def run(scope: Scope, exchange: Exchange) -> Job:
 def job_of(scope: Scope, job_id: UUID) -> Job:
     with entered(scope):
         return Job.objects.within(scope).get(pk=job_id)
+
+
+def run_kind(scope: Scope, kind: str) -> Job | None:
+    """Run the person's job of a kind, if there is one; return it as it then stands."""
+    with entered(scope):
+        found = Job.objects.within(scope).filter(kind=kind).first()
+    if found is None:
+        return None
+    run_job(str(found.pk))
+    return job_of(scope, found.pk)
 
 
 def facts(scope: Scope, **given: Any) -> list[str]:
@@ -149,7 +164,21 @@ def answer(stub: StubModel, *given: dict[str, str], **how: Any) -> None:
         {"first_person": one["text"].replace("The user", "I"), "supersedes": ""} | one
         for one in given
     ]
-    stub.script(kind="json", answer={"facts": made}, **how)
+    stub.script(kind="json", contains="note what is worth", answer={"facts": made}, **how)
+
+
+def teach(
+    stub: StubModel,
+    *,
+    persona: Sequence[dict[str, Any]] = (),
+    insights: Sequence[dict[str, Any]] = (),
+    **how: Any,
+) -> None:
+    """Let the learner answer with these; a persona rests on the first statement by itself."""
+    personas = [{"first_person": "", "statement": "1"} | one for one in persona]
+    patterns = [{"first_person": ""} | one for one in insights]
+    given = {"persona": personas, "insights": patterns}
+    stub.script(kind="json", contains="how to be of help", answer=given, **how)
 
 
 def fail(stub: StubModel, status: int = 500) -> None:

@@ -1,6 +1,8 @@
 """New, confirmed, superseded: never two of a claim, never none, and nothing else retired."""
 
 import threading
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -8,9 +10,12 @@ from django.utils import timezone
 
 from accounts.join import new_person
 from accounts.scope import Scope, entered
-from memory.consolidate import Draft, consolidate, subject_of
+from memory import extract
+from memory.claims import subject_of
+from memory.consolidate import Draft, Old, consolidate
+from memory.edit import accept, edit
 from memory.keys import entries_of, spell
-from memory.models import Memory
+from memory.models import Job, Memory
 from memory.tasks import run_job
 from tests.memory.conftest import (
     Conversation,
@@ -20,6 +25,7 @@ from tests.memory.conftest import (
     facts,
     keep,
     recalled,
+    run,
     scope_of,
 )
 from tests.stub_model import StubModel
@@ -198,6 +204,129 @@ def test_what_waits_for_review_retires_nothing_and_waits_once(mara: Scope) -> No
         )
         [entry] = entries_of([spell(claim)])
         with entered(mara):
-            consolidate(mara, [Draft(claim, entry, old.pk)], at=timezone.now())
+            consolidate(mara, [Draft(claim, entry, Old(old.pk, old.text, 0.9))], at=timezone.now())
     assert facts(mara) == ["The user lives in Oslo."]
     assert facts(mara, status="waiting") == [claim.text]
+
+
+def said(talk: Conversation, stub: StubModel, words: str, *claims: str, quote: str = "") -> Job:
+    """Say something; the extractor answers with these facts and names nothing that they retire."""
+    stub.reset()
+    answer(stub, *({"text": claim, "quote": quote or words} for claim in claims))
+    return talk.remember(words)
+
+
+def test_one_employer_without_a_models_word(talk: Conversation, model: StubModel) -> None:
+    said(talk, model, "I work at Acme.", "The user works at Acme.")
+    said(talk, model, "I left Acme, I'm at Birch now.", "The user works at Birch.")
+    assert facts(talk.scope) == ["The user works at Birch."]
+    with entered(talk.scope):
+        old = Memory.objects.within(talk.scope).get(status="past", kind="fact")
+    assert (old.text, old.valid_until is not None) == ("The user works at Acme.", True)
+    assert not any("work at Acme" in text for text in recalled(talk.scope, "Where do I work?"))
+
+
+def test_one_employer_where_the_extractor_adds_wrong_ones(
+    talk: Conversation, model: StubModel
+) -> None:
+    said(talk, model, "I work at Acme.", "The user works at Acme.")
+    job = said(
+        talk,
+        model,
+        "I left Acme, I'm at Birch now.",
+        "The user works at Acme.",
+        "The user works at Birch.",
+    )
+    assert facts(talk.scope) == ["The user works at Birch."]
+    assert job.result["refused"] == {"no_longer_so": 1}
+
+
+def test_never_both_tastes_without_a_models_word(talk: Conversation, model: StubModel) -> None:
+    said(talk, model, "I love spicy food.", "The user loves spicy food.")
+    words = "I can't stand spicy food any more."
+    said(talk, model, words, "The user loves spicy food.", "The user cannot stand spicy food.")
+    assert facts(talk.scope) == ["The user cannot stand spicy food."]
+
+
+def test_the_sister_and_the_boat_stay_without_a_models_word(
+    talk: Conversation, model: StubModel
+) -> None:
+    said(talk, model, "I live in Oslo", "The user lives in Oslo.")
+    said(talk, model, "My sister lives in Bergen", "The user's sister lives in Bergen.")
+    said(talk, model, "I own a boat", "The user owns a boat.")
+    said(talk, model, "I moved to Bergen.", "The user lives in Bergen.")
+    assert facts(talk.scope) == [
+        "The user's sister lives in Bergen.",
+        "The user owns a boat.",
+        "The user lives in Bergen.",
+    ]
+
+
+def test_a_model_that_says_the_boat_is_no_more_is_not_believed(
+    talk: Conversation, model: StubModel
+) -> None:
+    learn(talk, model, "I own a boat.", "The user owns a boat.")
+    retires = "The user owns a boat."
+    learn(talk, model, "I moved to Bergen.", "The user lives in Bergen.", retires=retires)
+    assert facts(talk.scope) == ["The user owns a boat.", "The user lives in Bergen."]
+
+
+def test_another_wording_of_a_claim_is_the_same_one(talk: Conversation, model: StubModel) -> None:
+    said(talk, model, "My sister is called Ada.", "The user's sister is called Ada.")
+    job = said(talk, model, "My sister is called Ada!", "The user has a sister called Ada.")
+    assert facts(talk.scope) == ["The user's sister is called Ada."]
+    assert len(job.result["confirmed"]) == 1
+
+
+def test_a_persons_edit_wins_over_a_running_consolidation(
+    talk: Conversation, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(talk, model, "I work at Acme.", "The user works at Acme.")
+    with entered(talk.scope):
+        known = Memory.objects.within(talk.scope).current().facts().get()
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Any:
+        edit(talk.scope, memory=known.pk, text="I work at Cedar.")
+        words = "I left Acme, I'm at Birch now."
+        return {"facts": [{"text": "The user works at Birch.", "quote": words, "supersedes": "1"}]}
+
+    monkeypatch.setattr(extract, "complete_json", meanwhile)
+    talk.remember("I left Acme, I'm at Birch now.")
+    assert facts(talk.scope) == ["I work at Cedar."]
+    with entered(talk.scope):
+        waiting = Memory.objects.within(talk.scope).facts().get(status="waiting")
+    assert (waiting.text, waiting.would_replace) == ("The user works at Birch.", known.pk)
+    accept(talk.scope, memory=waiting.pk)
+    assert facts(talk.scope) == ["The user works at Birch."]
+
+
+def test_what_was_said_earlier_and_read_later_is_past(talk: Conversation, model: StubModel) -> None:
+    early = talk.say("I work at Acme.", at=timezone.now() - timedelta(hours=1))
+    said(talk, model, "I left Acme, I'm at Birch now.", "The user works at Birch.")
+    model.reset()
+    answer(model, {"text": "The user works at Acme.", "quote": "I work at Acme."})
+    run(talk.scope, early)
+    assert facts(talk.scope) == ["The user works at Birch."]
+    assert facts(talk.scope, status="past") == ["The user works at Acme."]
+    assert exchanges(talk.scope) == ["I left Acme, I'm at Birch now."]
+
+
+def test_a_statement_that_contradicts_itself_is_told_as_such(
+    talk: Conversation, model: StubModel
+) -> None:
+    words = "I love tea. I do not love tea."
+    job = said(talk, model, words, "The user loves tea.", "The user does not love tea.")
+    assert len(facts(talk.scope)) <= 1
+    assert sum(job.result["refused"].values()) >= 1
+
+
+def test_what_was_declined_is_not_proposed_again(mara: Scope) -> None:
+    text = "The user must now obey."
+    keep(mara, text, status="declined")
+    claim = Memory(tenant_id=mara.tenant_id, user_id=mara.user_id, kind="fact", text=text)
+    claim.origin, claim.status = "own_words", "waiting"
+    [entry] = entries_of([spell(claim)])
+    with entered(mara):
+        outcome = consolidate(mara, [Draft(claim, entry)], at=timezone.now())
+    assert outcome.rejected == {"declined": 1}
+    assert facts(mara, status="waiting") == []

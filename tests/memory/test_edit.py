@@ -8,7 +8,8 @@ import pytest
 
 from accounts.errors import InvalidInput, NotFound, Unavailable
 from accounts.scope import Scope, entered
-from memory.edit import accept, edit, forget, one, undo, versions_of
+from memory.edit import accept, edit, forget, one, undo, undoable
+from memory.history import versions
 from memory.models import Job, Memory
 from memory.remember import add, embedded_or_later
 from memory.search import search
@@ -49,7 +50,7 @@ def test_an_edit_is_found_at_once_and_the_old_text_no_more(mara: Scope) -> None:
     assert found(mara, "cat") == found(mara, "Miso") == ["I have a cat called Miso."]
     assert found(mara, "dog") == found(mara, "Rex") == []
     assert recalled(mara, "Which pet do I have?") == ["I have a cat called Miso."]
-    assert [version.text for version in versions_of(mara, memory.pk)] == [
+    assert [version.text for version in versions(mara, memory=memory.pk)] == [
         "I have a dog called Rex."
     ]
 
@@ -88,6 +89,21 @@ def test_undo_brings_back_the_fact_and_its_exchange(talk: Conversation, model: S
     assert recalled(talk.scope, "Any allergies?") == ["The user is allergic to nuts."]
     with pytest.raises(InvalidInput):
         undo(talk.scope, memory=fact.pk)
+
+
+def test_undo_pressed_twice_takes_back_one_change(mara: Scope) -> None:
+    memory = keep(mara, "I have a dog.", kind="note")
+    edit(mara, memory=memory.pk, text="I have a cat.")
+    gone = forget(mara, memory=memory.pk)
+    version = undoable(mara, [gone])[gone.pk]
+    for _press in range(2):
+        back = undo(mara, memory=memory.pk, version=version)
+        assert (back.text, back.status) == ("I have a cat.", "current")
+    named = undoable(mara, [back])[back.pk]
+    forget(mara, memory=memory.pk)
+    with pytest.raises(InvalidInput, match="changed meanwhile"):
+        undo(mara, memory=memory.pk, version=named)
+    assert one(mara, memory.pk).status == "trash"
 
 
 def test_an_exchange_stays_away_while_another_of_its_facts_is_forgotten(
@@ -216,7 +232,7 @@ def test_somebody_elses_memory_is_not_there_and_stays_as_it_is(mara: Scope, bob:
         lambda pk: forget(bob, memory=pk),
         lambda pk: undo(bob, memory=pk),
         lambda pk: accept(bob, memory=pk),
-        lambda pk: versions_of(bob, pk),
+        lambda pk: versions(bob, memory=pk),
     ]
     for strange in (memory.pk, uuid4()):
         for act in acts:

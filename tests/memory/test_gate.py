@@ -1,8 +1,11 @@
 """What the person's own words bear out is believed, and nothing else."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
-from memory.gate import Claimed, own_words, refusal
+from memory.gate import Claimed, own_words, pattern_refusal, persona_refusal, refusal
 from memory.prompts import EXAMPLES
 
 BORNE_OUT = [
@@ -215,3 +218,66 @@ def test_a_statement_of_64_kib_is_judged_quickly_enough_to_be_judged() -> None:
     statement = "I love tea and I own a boat, you know. " * 1_600
     assert said(statement, "The user loves tea.", "I love tea") == ""
     assert said('"' * 60_000, "The user loves tea.", "I love tea") == "quote_not_said"
+
+
+@pytest.mark.parametrize(
+    ("said", "claim", "quote"),
+    [
+        ("I left Acme, I'm at Birch now.", "The user works at Acme.", "I left Acme"),
+        ("I moved from Rome to Lisbon.", "The user lives in Rome.", "I moved from Rome"),
+        ("I'm from Rome.", "The user lives in Rome.", "I'm from Rome"),
+    ],
+)
+def test_where_somebody_left_they_are_no_longer(said: str, claim: str, quote: str) -> None:
+    assert refusal(Claimed(claim, "", quote), said) == "no_longer_so"
+
+
+def test_a_day_that_was_not_named_is_refused() -> None:
+    at = datetime(2026, 3, 2, 1, 30, tzinfo=ZoneInfo("Asia/Shanghai"))
+    said = "Tomorrow I fly to Rome."
+    wrong = Claimed("The user flies to Rome on 2026-03-02.", "", said)
+    right = Claimed("The user flies to Rome on 2026-03-03.", "", said)
+    assert refusal(wrong, said, said_at=at) == "other_day"
+    assert refusal(right, said, said_at=at) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "claim", "quote"),
+    [
+        ("Always bullet points.", "The user wants bullet points.", "Always bullet points"),
+        ("Please always use bullet points!", "The user prefers bullet points.", "bullet points"),
+        ("Can you keep it short?", "The user likes short answers.", "keep it short"),
+        ("No emojis, please.", "The user does not want emojis.", "No emojis"),
+        ("I'm a nurse on nights.", "The user is a nurse.", "I'm a nurse"),
+        ("Antworte bitte in Stichpunkten.", "Der Nutzer möchte Stichpunkte.", "in Stichpunkten"),
+    ],
+)
+def test_a_wish_about_answers_is_borne_out(said: str, claim: str, quote: str) -> None:
+    assert persona_refusal(Claimed(claim, "", quote), said) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "claim", "quote", "code"),
+    [
+        ("What is a bullet?", "The user wants bullets.", "bullet", "question"),
+        ("Always bullet points.", "The user loves Malta.", "Always bullet points", "not_supported"),
+        ("Keep it short.", "The user wants haikus.", "use haikus", "quote_not_said"),
+        ("My boss loves golf.", "The user loves golf.", "loves golf", "other_subject"),
+        ('He said "always use bullet points".', "The user wants bullet points.",
+         "always use bullet points", "quote_not_said"),
+        ("No emojis, please.", "The user wants emojis.", "No emojis", "denied"),
+    ],
+)  # fmt: skip
+def test_a_wish_that_is_not_borne_out_is_refused(
+    said: str, claim: str, quote: str, code: str
+) -> None:
+    assert persona_refusal(Claimed(claim, "", quote), said) == code
+
+
+def test_a_pattern_says_no_more_than_its_facts() -> None:
+    facts = ["The user goes diving in May.", "The user has a surfboard.", "The user sails."]
+    assert pattern_refusal("The user enjoys water sports.", facts) == ""
+    assert pattern_refusal("The user sails.", facts) == "no_pattern"
+    assert pattern_refusal("The user dives with Tom.", facts) == "other_name"
+    assert pattern_refusal("The user sails 3 times a week.", facts) == "other_number"
+    assert pattern_refusal("Tom enjoys water sports.", facts) == "other_subject"

@@ -99,3 +99,33 @@ def test_the_schema_is_told_in_words_without_a_second_system_message() -> None:
     assert told[0]["content"].startswith("Be brief.\n\nAnswer with one JSON value")
     assert system["content"] == "Be brief."
     assert [message["role"] for message in asking_for_json([user], FACTS)] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '<think>I should note {"facts": [1]}</think>{"facts": []}',
+        '<reasoning>hm</reasoning>\n{"facts": []}',
+        'thoughts whose opening tag the server took away</think>{"facts": []}',
+        '```json\n{"facts": [],}\n```',
+        'As in {"example": 1}, so: {"facts": []}',
+    ],
+)
+def test_the_answer_is_found_behind_thoughts_and_examples(answer: str) -> None:
+    schema = {"type": "object", "properties": {"facts": {"type": "array"}}, "required": ["facts"]}
+    assert json_in(answer, schema) == {"facts": []}
+
+
+def test_slips_of_a_python_writer_are_mended_outside_strings() -> None:
+    assert json_in('{"a": [True, None,], "b": "None, True,]"}') == {
+        "a": [True, None],
+        "b": "None, True,]",
+    }
+
+
+@pytest.mark.parametrize(
+    "answer", ['<think>so it is {"facts": []}', '{"facts": [{"text": "The user is veg']
+)
+def test_thoughts_that_never_end_and_what_is_cut_off_hold_no_answer(answer: str) -> None:
+    with pytest.raises(ValueError, match="no JSON"):
+        json_in(answer)

@@ -32,6 +32,7 @@ SCHEMA = {
 def stub() -> Iterator[StubModel]:
     llm._forms.clear()
     llm._no_usage.clear()
+    llm._no_tools.clear()
     with StubModel() as running:
         yield running
 
@@ -551,6 +552,147 @@ def test_neither_key_nor_words_are_logged(
 
 
 # Whole answers.
+
+
+# Tools.
+
+TOOLS = [
+    {"type": "function", "function": {"name": "save_memory", "parameters": {"type": "object"}}}
+]
+CALLS = [
+    {"name": "save_memory", "arguments": {"text": "Größe 42"}, "id": "call_a"},
+    {"name": "search_memory", "arguments": {"query": "shoes"}, "id": "call_b"},
+]
+
+
+@pytest.mark.parametrize(
+    "shape", ["plain", "whole_calls", "bare_calls", "index_zero", "value_calls", "json_body"]
+)
+def test_calls_are_put_together_however_they_come(stub: StubModel, shape: str) -> None:
+    stub.script(text="One moment.", calls=CALLS, shape=shape)
+    deltas = ask(stub, tools=TOOLS)
+    assert outcome(deltas) == ("One moment.", Finish.COMPLETE)
+    calls = deltas[-1].calls
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [
+        ("save_memory", {"text": "Größe 42"}),
+        ("search_memory", {"query": "shoes"}),
+    ]
+    ids = [call.id for call in calls]
+    if shape == "bare_calls":
+        assert len(set(ids)) == 2
+        assert all(len(id) == 9 and id.isalnum() for id in ids)
+    else:
+        assert ids == ["call_a", "call_b"]
+    assert stub.requests[-1].tools == ["save_memory"]
+
+
+def test_the_older_form_of_a_call_is_understood(stub: StubModel) -> None:
+    stub.script(tokens=[], calls=CALLS[:1], shape="old_call", finish="function_call")
+    (call,) = ask(stub, tools=TOOLS)[-1].calls
+    assert (call.name, json.loads(call.arguments)) == ("save_memory", {"text": "Größe 42"})
+
+
+def test_calls_without_words_are_no_empty_reply(stub: StubModel) -> None:
+    stub.script(tokens=[], calls=CALLS, reasoning=["Let me", " see"])
+    deltas = ask(stub, tools=TOOLS)
+    assert outcome(deltas) == ("", Finish.COMPLETE)
+    assert len(deltas[-1].calls) == 2
+
+
+@pytest.mark.parametrize("how", [{"finish": "length"}, {"shape": "cut"}, {"shape": "abort"}])
+def test_half_a_call_is_none(stub: StubModel, how: dict[str, Any]) -> None:
+    stub.script(text="Well", calls=CALLS, **how)
+    assert ask(stub, tools=TOOLS)[-1].calls == ()
+
+
+def test_arguments_without_end_are_not_kept(stub: StubModel) -> None:
+    stub.script(text="Well", calls=[{"name": "save_memory", "arguments": "x" * 70_000}])
+    last = ask(stub, tools=TOOLS)[-1]
+    assert last.finish is Finish.INTERRUPTED
+    assert last.calls == ()
+
+
+CALLED = [
+    *ASKED,
+    {"role": "assistant", "content": "", "tool_calls": [{"id": "a"}]},
+    {"role": "tool", "tool_call_id": "a", "content": "saved"},
+    {"role": "assistant", "content": "I will."},
+    {"role": "user", "content": "Thanks"},
+]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (400, "registry.ollama.ai/library/tiny does not support tools"),
+        (404, "No endpoints found that support tool use."),
+        (500, "tools param requires --jinja flag"),
+    ],
+)
+def test_a_server_without_tools_is_asked_without_and_remembered(
+    stub: StubModel, refusal: tuple[int, str]
+) -> None:
+    stub.script(status=refusal[0], error={"message": refusal[1]}, times=1)
+    text, finish = outcome(ask(stub, CALLED, tools=TOOLS))
+    assert (text, finish) == ("Hello from the stub model.", Finish.COMPLETE)
+    with_tools, without = stub.requests
+    assert with_tools.tools
+    assert with_tools.results == ["saved"]
+    assert not without.tools
+    assert [message["role"] for message in without.messages] == [
+        *("system", "user", "assistant", "user")
+    ]
+    assert "stream_options" in without.body
+    assert not llm.knows_tools(endpoint(stub))
+    ask(stub, CALLED, tools=TOOLS)
+    assert len(stub.requests) == 3
+    assert not stub.requests[-1].tools
+
+
+@pytest.mark.parametrize("silently", [True, False])
+def test_a_server_that_knows_neither_tools_nor_counting_is_found_out(
+    stub: StubModel, silently: bool
+) -> None:
+    stub.refuse("tools", "stream_options", silently=silently)
+    for _again in range(3):
+        assert outcome(ask(stub, tools=TOOLS))[1] is Finish.COMPLETE
+    assert not {"tools", "stream_options"} & set(stub.requests[-1].body)
+    asked = len(stub.requests)
+    ask(stub, tools=TOOLS)
+    assert len(stub.requests) == asked + 1
+
+
+def test_a_server_that_only_cannot_count_keeps_its_tools(stub: StubModel) -> None:
+    stub.refuse("stream_options", silently=True)
+    ask(stub, tools=TOOLS)
+    assert stub.requests[-1].tools
+    assert llm.knows_tools(endpoint(stub))
+
+
+def test_a_call_that_the_server_could_not_read_costs_the_tools_only_once(stub: StubModel) -> None:
+    error = {"message": "Failed to call a function.", "code": "tool_use_failed"}
+    stub.script(status=400, error=error, times=1)
+    assert outcome(ask(stub, tools=TOOLS))[1] is Finish.COMPLETE
+    assert not stub.requests[-1].tools
+    assert llm.knows_tools(endpoint(stub))
+
+
+def test_tools_are_offered_again_after_a_while(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.refuse("tools")
+    ask(stub, tools=TOOLS)
+    stub.refuse()
+    monkeypatch.setattr(llm, "WITHOUT_TOOLS", -1.0)
+    ask(stub, tools=TOOLS)
+    assert stub.requests[-1].tools
+
+
+def test_what_is_wrong_for_another_reason_stays_wrong(stub: StubModel) -> None:
+    stub.script(status=400, error={"message": "bad message"})
+    with pytest.raises(Rejected):
+        ask(stub, tools=TOOLS)
+    assert llm.knows_tools(endpoint(stub))
 
 
 def facts(stub: StubModel, **options: Any) -> Any:

@@ -30,8 +30,11 @@ def set_up(scope: Scope, **fields: object) -> None:
 
 
 def test_a_fact_is_found_by_other_words(mara: Scope) -> None:
+    """A5, A6: "Am I vegetarian?" and, without a shared word, "Which diet do I follow?" both find
+    "The user is vegetarian." first among others."""
     keep(mara, "The user is vegetarian.", first_person="I am vegetarian.")
-    keep(mara, "The user owns a boat.", first_person="I own a boat.")
+    for other in ("own a boat", "work at night", "have a sister", "live in Porto", "speak Latin"):
+        keep(mara, f"The user {other}s.", first_person=f"I {other}.")
     for question in ("Am I vegetarian?", "Which diet do I follow?"):
         assert texts(ask(mara, question))[0] == "The user is vegetarian."
 
@@ -42,7 +45,33 @@ def test_nothing_of_anybody_else_is_found(mara: Scope, bob: Scope) -> None:
     assert texts(ask(Scope(bob.tenant_id, mara.user_id), "Am I vegetarian?")) == []
 
 
+@pytest.mark.parametrize("kind", ["fact", "note", "persona", "insight", "exchange"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user is vegetarian.",
+        "I always want an aisle seat!",
+        "Meine Schwester heißt Ada, und ich wohne in Graz.",
+        "我对花生过敏",
+        "Can you plan a hike for Sunday? I like the coast, and I get up early. My knees are bad.",
+        "My week: " + ", ".join(f"on {day} I work until {n}" for n, day in
+                                enumerate(("Monday", "Tuesday", "Friday"), 4)) + ".",
+    ],
+    ids=["fact", "note", "german", "chinese", "sentences", "list"],
+)  # fmt: skip
+def test_a_memorys_own_text_finds_it_with_a_high_score(mara: Scope, kind: str, text: str) -> None:
+    """A7: a memory's own text as the question scores at least 0.8, and comes first."""
+    keep(mara, "The user's car is red.")
+    more = {"source": uuid4(), "answer": "Gladly."} if kind == "exchange" else {}
+    keep(mara, text, kind=kind, **more)
+    found = ask(mara, text).memories
+    assert found[0].text == text
+    assert found[0].score >= 0.8
+    assert found[1].score < found[0].score
+
+
 def test_scores_are_honest(mara: Scope) -> None:
+    """A7: an exact fact scores at least 0.8, a related one more than an unrelated, none 0.00."""
     keep(mara, "The user is vegetarian.", first_person="I am vegetarian.")
     keep(mara, "The user's car is red.", first_person="My car is red.")
     keep(mara, "Can you plan a hike for Sunday?", kind="exchange", answer="Gladly: the coast path.")
@@ -60,6 +89,15 @@ def test_scores_are_honest(mara: Scope) -> None:
     assert related.score > 0
 
 
+def test_scores_differ_from_each_other_and_from_zero(mara: Scope) -> None:
+    """A7: no constant score: of five memories each has its own, and none shows as 0.00."""
+    for text in ("eats no meat", "likes tea", "cooks on Fridays", "bakes bread", "hates olives"):
+        keep(mara, f"The user {text}.")
+    scores = [one.score for one in ask(mara, "What food do I like?").memories]
+    assert len(set(scores)) == 5
+    assert "0.00" not in [f"{score:.2f}" for score in scores]
+
+
 def test_top_k_binds_and_the_nearest_come_first(mara: Scope) -> None:
     set_up(mara, top_k=3)
     for number in range(10):
@@ -72,6 +110,7 @@ def test_top_k_binds_and_the_nearest_come_first(mara: Scope) -> None:
 
 
 def test_a_min_score_leaves_out_what_has_nothing_to_do_with_it(mara: Scope) -> None:
+    """A8: a minimum of 0.3 leaves out five unrelated facts."""
     set_up(mara, min_score=0.3)
     for text in (
         "The user's car is red.",

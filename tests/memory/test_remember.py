@@ -8,7 +8,7 @@ import pytest
 from accounts.errors import InvalidInput, Unavailable
 from accounts.scope import Scope, entered
 from memory import embedder, keys
-from memory.models import Job, Memory, MemorySettings, Posting
+from memory.models import Job, Memory, MemorySettings, Posting, TenantMemorySettings
 from memory.remember import add, enqueue_exchange
 from memory.tasks import run_job
 from memory.vectors import Embedded
@@ -219,3 +219,36 @@ def test_a_note_is_kept_while_the_embedder_is_away_and_embedded_later(
     run_job(str(job.pk))
     assert recalled(mara, "Do I own a boat?") == ["I own a boat."]
     assert keys.findable(note)
+
+
+@pytest.mark.parametrize(
+    ("tenant", "person", "session", "stored"),
+    [
+        (True, True, None, True),
+        (True, True, False, False),
+        (True, False, None, False),
+        (True, False, True, True),
+        (False, True, None, False),
+        (False, True, True, False),
+    ],
+)
+def test_a_tenants_off_binds_and_a_sessions_word_goes_before_the_persons(
+    talk: Conversation, tenant: bool, person: bool, session: bool | None, stored: bool
+) -> None:
+    with entered(talk.scope):
+        TenantMemorySettings.objects.create(tenant_id=talk.scope.tenant_id, auto_store_on=tenant)
+    off(talk.scope, auto_store_on=person)
+    exchange = talk.say("I'm vegetarian.")
+    job = enqueue_exchange(
+        talk.scope,
+        reply_id=exchange.reply.id,
+        session_key=exchange.session_key,
+        auto_store=session,
+    )
+    run_job(str(job))
+    assert exchanges(talk.scope) == (["I'm vegetarian."] if stored else [])
+
+
+def test_a_note_of_an_allergy_is_never_overlooked(mara: Scope) -> None:
+    assert add(mara, text="I'm allergic to nuts.").safety
+    assert not add(mara, text="I own a boat.").safety

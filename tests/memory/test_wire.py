@@ -177,3 +177,40 @@ def test_what_is_sniffed_decides_and_not_its_name() -> None:
     assert read(b'{"error": "no"}').error == "no"
     assert read(b'{"choices": [{"mess').broken
     assert read(b"\xef\xbb\xbf" + chunk("Hi", "stop")).take() == "Hi"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_calls_are_the_same_however_the_bytes_are_cut(seed: int) -> None:
+    given = [
+        {"index": 0, "id": "a", "function": {"name": "save_memory", "arguments": ""}},
+        {"index": 1, "id": "b", "function": {"name": "search_memory", "arguments": '{"q'}},
+        {"index": 0, "function": {"arguments": '{"text": "Gr'}},
+        {"index": 1, "function": {"arguments": 'uery": 1}'}},
+        {"index": 0, "function": {"arguments": 'öße"}'}},
+    ]
+    stream = b"".join(
+        b"data: " + json.dumps({"choices": [{"delta": {"tool_calls": [one]}}]}).encode() + b"\n\n"
+        for one in given
+    )
+    reader = read(*pieces(stream, seed))
+    assert [(call.id, call.name, call.arguments) for call in reader.calls] == [
+        ("a", "save_memory", '{"text": "Größe"}'),
+        ("b", "search_memory", '{"query": 1}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 7, "x", [], {}, {"function": 3}, {"function": {"name": 5}}, {"id": "a"}]
+)
+def test_what_is_no_call_is_none(odd: Any) -> None:
+    chunk = {"choices": [{"delta": {"content": "Hi", "tool_calls": [odd]}}]}
+    reader = read(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    assert reader.take() == "Hi"
+    assert reader.calls == ()
+
+
+def test_more_calls_than_anything_honest_are_too_long() -> None:
+    many = [{"id": str(n), "function": {"name": "f", "arguments": ""}} for n in range(17)]
+    chunk = {"choices": [{"delta": {"tool_calls": many}}]}
+    with pytest.raises(TooLong):
+        read(b"data: " + json.dumps(chunk).encode() + b"\n\n")

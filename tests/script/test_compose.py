@@ -2,7 +2,9 @@
 
 import importlib.util
 import re
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +22,8 @@ COMPOSE: dict[str, Any] = yaml.safe_load((CLONE / "docker-compose.yml").read_tex
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: found for name, found in SERVICES.items() if found["image"] == "recollect"}
 DOCKERFILE = (CLONE / "Dockerfile").read_text()
-IMAGE_SETS = dict(re.findall(r"(\w+)=(\S+?)(?: \\)?$", DOCKERFILE, re.MULTILINE))
+IMAGE_ENV = re.findall(r"^ENV .+?[^\\]$", DOCKERFILE, re.MULTILINE | re.DOTALL)
+IMAGE_SETS = dict(re.findall(r"(\w+)=(\S+)", "\n".join(IMAGE_ENV)))
 # What the images themselves read.
 READ_BY_IMAGES = {
     "postgres": {"POSTGRES_PASSWORD", "POSTGRES_INITDB_ARGS"},
@@ -178,6 +181,21 @@ def test_the_image_runs_without_rights_and_with_what_it_copies() -> None:
     assert f'CMD ["python", "-m", "{serve.__name__}"]' in DOCKERFILE
     ignored = (CLONE / ".dockerignore").read_text().split()
     assert {".env", ".state", ".venv", ".git"} <= set(ignored)
+
+
+def test_the_static_files_can_be_collected_while_the_image_is_built(folder: Path) -> None:
+    assert not IMAGE_SETS["STATIC_FOLDER"].startswith(IMAGE_SETS["RECOLLECT_STATE"])  # a volume
+    run = re.findall(r"^RUN (python -m compileall.+?[^\\])$", DOCKERFILE, re.M | re.S)[0]
+    commands = [command.strip() for command in run.replace("\\\n", " ").split("&&")]
+    collect = next(command for command in commands if "collectstatic" in command)
+    assert DOCKERFILE.index("COPY . .") < DOCKERFILE.index(run)
+    subprocess.run(
+        ["sh", "-c", f"{collect.replace('python', shlex.quote(sys.executable), 1)}"],
+        cwd=CLONE,
+        env={"STATIC_FOLDER": str(folder / "collected"), "RECOLLECT_STATE": "/nonexistent"},
+        check=True,
+    )
+    assert (folder / "collected" / "staticfiles.json").exists()
 
 
 @pytest.mark.parametrize("name", sorted(read_by_the_settings() & set(IMAGE_SETS)))

@@ -133,3 +133,72 @@ def test_packages_are_installed_anew_only_when_the_requirements_change(
     assert bootstrap.installed([pins], stamp)
     pins.write_text("one==2\n")
     assert not bootstrap.installed([pins], stamp)
+
+
+def pip_that_trusts(only: str, asked: list[list[str]]) -> object:
+    """A pip behind a network whose authority stands in one bundle only."""
+
+    def run(command: list[str]) -> "subprocess.CompletedProcess[str]":
+        asked.append(command)
+        refused = only not in command
+        said = f"SSLError({bootstrap.UNTRUSTED})" if refused else ""
+        return subprocess.CompletedProcess(command, int(refused), "", said)
+
+    return run
+
+
+def test_pip_is_told_what_the_system_trusts_only_when_it_trusts_nobody(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = folder / "bundle"
+    bundle.touch()
+    monkeypatch.setattr(bootstrap, "BUNDLES", ("/nonexistent", str(bundle)))
+    asked: list[list[str]] = []
+    monkeypatch.setattr(bootstrap, "run", pip_that_trusts("--quiet", asked))
+    bootstrap.fetch_uv()
+    assert len(asked) == 1
+    assert "--cert" not in asked[0]
+    asked.clear()
+    monkeypatch.setattr(bootstrap, "run", pip_that_trusts(str(bundle), asked))
+    bootstrap.fetch_uv()
+    assert [command[-2:] for command in asked[1:]] == [["--cert", str(bundle)]]
+    monkeypatch.setattr(bootstrap, "BUNDLES", ())
+    with pytest.raises(SystemExit, match="Could not fetch uv"):
+        bootstrap.fetch_uv()
+
+
+def test_what_developers_have_is_enough_to_run_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, develops = folder / "requirements.txt", folder / "requirements-dev.txt"
+    for name, value in {
+        "PYTHON": Path(sys.executable),
+        "RUNS": runs,
+        "DEVELOPS": develops,
+        "INSTALLED": folder / "installed",
+        "DEVELOPED": folder / "developed",
+    }.items():
+        monkeypatch.setattr(bootstrap, name, value)
+    for file in (runs, develops):
+        file.write_text("one==1\n")
+    assert not bootstrap.complete(development=False)
+    bootstrap.INSTALLED.write_text(bootstrap.stamp_of([runs]))
+    assert bootstrap.complete(development=False)
+    assert not bootstrap.complete(development=True)
+    bootstrap.INSTALLED.unlink()
+    bootstrap.DEVELOPED.write_text(bootstrap.stamp_of([runs, develops]))
+    assert bootstrap.complete(development=False)
+    assert bootstrap.complete(development=True)
+
+
+def test_without_a_home_there_still_is_a_sentence(clone: Path, path: Path) -> None:
+    program(path / "uv", BROKEN)
+    done = subprocess.run(
+        [clone / "script" / "server"],
+        env={"PATH": str(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Recollect needs Python 3.12 or newer" in done.stderr

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local import state, supervise
+from local import keeper, state, supervise
 from local.state import State
 from supervisor.options import ServerOptions
+from supervisor.supervisord import Supervisor
 
 
 def read(own: State) -> Any:
@@ -26,7 +27,9 @@ def odd(folder: Path) -> State:
 
 def test_supervisord_understands_the_settings(odd: State) -> None:
     options = read(odd)
-    programs = {group.name: group.process_configs[0] for group in options.process_group_configs}
+    # In one group, which is stopped at once: each of several groups waits for the one before.
+    [group] = options.process_group_configs
+    programs = {program.name: program for program in group.process_configs}
     assert set(programs) == {"web", "interactive", "background", "beat"}
     for name, program in programs.items():
         assert program.stdout_logfile == str(odd.logs / f"{name}.log")
@@ -48,6 +51,22 @@ def test_each_queue_has_a_worker_of_its_own(own: State) -> None:
     }
     assert queues == {"interactive", "background"}
     assert settings.CELERY_TASK_DEFAULT_QUEUE in queues
+
+
+def test_programs_are_started_before_the_supervisor_waits_for_anything(
+    own: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+
+    class Group:
+        def transition(self) -> None:
+            happened.append("started")
+
+    monkeypatch.setattr(Supervisor, "runforever", lambda self: happened.append("waits"))
+    kept = keeper.Keeper(read(own))
+    kept.process_groups = {"recollect": Group()}
+    kept.runforever()
+    assert happened == ["started", "waits"]
 
 
 def test_deaths_are_counted_from_the_supervisors_log(own: State) -> None:
