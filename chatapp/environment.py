@@ -143,3 +143,28 @@ def mailer(url: str) -> dict[str, object]:
             "timeout": 10,
         },
     }
+
+
+def memory_provider(url: str) -> dict[str, Any]:
+    """Return MEMORY_PROVIDER for `pgvector:`, `chroma://host:port/namespace` or a class of yours.
+
+    `chromas` is Chroma behind TLS. A class is named by its dotted path and may have options, all
+    of them text: `my.module.Provider?option=value`.
+    """
+    parts = urlsplit(url)
+    if url in {"pgvector", "pgvector:"}:
+        return {"BACKEND": "memory.providers.pgvector.PgvectorProvider", "OPTIONS": {}}
+    if parts.scheme in {"chroma", "chromas"} and parts.hostname and _port(parts) != 0:
+        options: dict[str, Any] = {"host": parts.hostname, "port": parts.port or 8000}
+        if parts.scheme == "chromas":
+            options["ssl"] = True
+        if parts.path.strip("/"):
+            options["namespace"] = parts.path.strip("/")
+        return {"BACKEND": "memory.providers.chroma.ChromaProvider", "OPTIONS": options}
+    path = parts.path.split(".")
+    if not parts.scheme and len(path) > 1 and all(part.isidentifier() for part in path):
+        return {"BACKEND": parts.path, "OPTIONS": dict(parse_qsl(parts.query))}
+    raise ImproperlyConfigured(
+        "MEMORY_PROVIDER must be pgvector:, chroma://host:port (or chromas, with TLS), or the"
+        " dotted path of a class."
+    )

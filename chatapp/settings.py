@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.utils.csp import CSP
 
 from chatapp import pool
-from chatapp.environment import ROOT, Environment, database, mailer, state_folder
+from chatapp.environment import ROOT, Environment, database, mailer, memory_provider, state_folder
 
 env = Environment.read()
 
@@ -219,10 +219,7 @@ EMBEDDINGS_MODEL = env.text("EMBEDDINGS_MODEL")
 EMBEDDINGS_BASE_URL = env.text("EMBEDDINGS_BASE_URL")
 EMBEDDINGS_API_KEY = env.text("EMBEDDINGS_API_KEY")
 
-MEMORY_PROVIDER: dict[str, Any] = {
-    "BACKEND": env.text("MEMORY_BACKEND", "memory.providers.pgvector.PgvectorProvider"),
-    "OPTIONS": {},
-}
+MEMORY_PROVIDER = memory_provider(env.text("MEMORY_PROVIDER", "pgvector:"))
 # memory knows nothing of chats: it is told where the words of an exchange are read.
 MEMORY_EXCHANGES = "chatapp.exchanges.read_exchange"
 MEMORY_SESSIONS = "chatapp.exchanges.read_sessions"

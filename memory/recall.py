@@ -295,7 +295,7 @@ def _recalled(hit: Hit, because: str) -> RecalledMemory:
         kind=row.kind,
         text=row.text,
         answer=row.answer,
-        score=round(hit.score, 4),
+        score=round(hit.score, 6),
         because=because,
         source=row.source,
         session_key=row.session_key,

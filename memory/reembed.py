@@ -53,9 +53,13 @@ def embed_missing(claimed: Claim) -> None:
     A memory whose text has nothing to embed is passed by: the run remembers how far it came.
     """
     after = claimed.result.get("after", "")
-    with entered(claimed.scope):
-        wanted = _wanted(claimed.scope)
-    left = [one for one in _missing(claimed.scope, wanted) if not after or one > UUID(after)]
+    held = provider().list(claimed.scope, model=embedder.current().name)
+    with jobs.writing(claimed) as scope:
+        wanted = _wanted(scope)
+        stray = held.difference(wanted)
+        if stray:  # a provider outside the database was away when they were forgotten
+            provider().forget(scope, memories=stray)
+    left = [one for one in wanted if one not in held and (not after or one > UUID(after))]
     for start in range(0, min(len(left), BATCH * BATCHES), BATCH):
         batch = left[start : start + BATCH]
         _embed(claimed, batch)

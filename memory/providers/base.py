@@ -147,9 +147,17 @@ _made: dict[str, MemoryProvider] = {}
 
 
 def provider() -> MemoryProvider:
-    """Return the provider that settings.MEMORY_PROVIDER names (BACKEND, OPTIONS)."""
+    """Return the provider that settings.MEMORY_PROVIDER names (BACKEND, OPTIONS).
+
+    One that takes no part in transactions is told after the commit (memory.providers.later).
+    """
     chosen: Mapping[str, Any] = settings.MEMORY_PROVIDER
     key = repr(sorted(chosen.items(), key=str))
     if key not in _made:
-        _made[key] = import_string(chosen["BACKEND"])(**chosen.get("OPTIONS", {}))
+        made: MemoryProvider = import_string(chosen["BACKEND"])(**chosen.get("OPTIONS", {}))
+        if Ability.TRANSACTIONAL not in made.abilities:
+            from memory.providers.later import AfterCommit
+
+            made = AfterCommit(made)
+        _made[key] = made
     return _made[key]

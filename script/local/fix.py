@@ -15,7 +15,8 @@ from local.refusal import Refusal
 from local.state import CLONE
 
 COMPILE = ("--universal", "--python-version", "3.12", "--generate-hashes", "--no-emit-index-url")
-FILES = ("requirements", "requirements-dev", "script/local/uv")
+FILES = ("requirements", "requirements-dev", "requirements-chroma", "script/local/uv")
+ALONE = {"requirements-chroma": ("--no-deps",)}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,6 +45,7 @@ def _compile(options: Sequence[str]) -> int:
             done = subprocess.run(
                 [
                     *(str(uv), "pip", "compile", "--quiet", *COMPILE, *options),
+                    *ALONE.get(name, ()),
                     *("--custom-compile-command", "script/fix --requirements"),
                     *(f"{name}.in", "-o", f"{name}.txt"),
                 ],

@@ -87,6 +87,7 @@ def _requirements() -> str:
     found = [
         *requirements.faults(CLONE, "requirements"),
         *requirements.faults(CLONE, "requirements-dev"),
+        *requirements.faults(CLONE, "requirements-chroma"),
         *requirements.disagreements(CLONE, "requirements", "requirements-dev"),
     ]
     return "\n".join(found)

@@ -31,7 +31,10 @@ from local.state import ADDRESSES, CLONE, State
 
 NAMED = "shared"
 MOST_AT_ONCE = 16
-HARMFUL = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "CHAT_MODEL", "RECOLLECT_AS", *ADDRESSES)
+HARMFUL = (
+    *("OPENAI_API_KEY", "OPENAI_BASE_URL", "CHAT_MODEL", "MEMORY_PROVIDER", "RECOLLECT_AS"),
+    *ADDRESSES,
+)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -18,7 +18,17 @@ from accounts.join import change_role, join, leave, new_organisation
 from accounts.models import AuditEntry, Departure, Membership, Tenant, User
 from accounts.scope import Scope, entered, entered_tenant
 from chatapp.models import ChatSession, Message, ReplyTicket
-from memory.models import Job, JobTicket, Memory, MemorySettings, SearchKey, Tombstone
+from memory.models import (
+    Job,
+    JobTicket,
+    Memory,
+    MemorySettings,
+    Posting,
+    SearchKey,
+    SearchRow,
+    SearchTotals,
+    Tombstone,
+)
 from tests.accounts.conftest import at_once, person, personal
 from tests.conftest import as_owner
 
@@ -47,7 +57,11 @@ def fill(scope: Scope) -> None:
             for text in ("vegetarian", "vegan")
         )
         Memory.unscoped.filter(pk=old.pk).update(superseded_by=new)
-        SearchKey.unscoped.create(**owner, memory=new, model="m", dims=2, embedding=[1, 0])
+        found_by = owner | {"place": 1}
+        SearchKey.unscoped.create(**found_by, memory=new, model="m", dims=2, embedding=[1, 0])
+        SearchRow.unscoped.create(**found_by, memory=new, day="2026-01-01", chars=1, total=1)
+        Posting.unscoped.create(**found_by, term=1, tf=1, dl=1)
+        SearchTotals.unscoped.create(**owner, n=1, terms=1)
         MemorySettings.unscoped.create(**owner)
         Tombstone.unscoped.create(**owner, mark="x")
         job = Job.unscoped.create(**owner, kind="remember", source=reply.pk)

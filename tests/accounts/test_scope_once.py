@@ -13,7 +13,7 @@ COUNT = "select count(*) from memory_memorysettings"
 INSERT = (
     "insert into memory_memorysettings (tenant_id, user_id, recall_on, auto_store_on, learn, top_k,"
     " token_budget, deadline_ms, generation)"
-    " values (%(tenant)s, %(user)s, true, true, 'off', 8, 1, 1, 0) returning id"
+    " values (%(tenant)s, %(user)s, true, true, 'off', 8, 1500, 1000, 0) returning id"
 )
 
 

@@ -286,7 +286,7 @@ def work(who: Person) -> list[Job]:
 
 
 def prompt_to(model: StubModel, question: str) -> str:
-    """Return every word that reached the model with this question as the newest, of the last try."""
+    """Return all that reached the model with this question as the newest, of the last try."""
     return next(
         request.prompt for request in reversed(model.asked("chat")) if question in request.question
     )

@@ -37,7 +37,13 @@ UNRELATED = (
     "I own three bicycles.",
     "I speak Latin.",
 )
-FIVE = ("my name is Ines", "I am vegan", "I live in Porto", "my cat is called Miso", "I work nights")
+FIVE = (
+    "my name is Ines",
+    "I am vegan",
+    "I live in Porto",
+    "my cat is called Miso",
+    "I work nights",
+)
 HTMX = {"HX-Request": "true"}
 
 
@@ -97,7 +103,7 @@ def test_a_note_by_hand_is_recalled_and_named_as_such(mara: Person, model: StubM
     assert origins["Mara always wants an aisle seat."] == "profile"
     assert origins["The user is vegan."] == "own_words"
     page = mara.client.get(mara.url("memory/")).content.decode()
-    rows = {row for row in re.findall(r"<li class=\"memory-row.*?</li>", page, re.S)}
+    rows = set(re.findall(r"<li class=\"memory-row.*?</li>", page, re.S))
     by_hand = {row for row in rows if "added by you" in row}
     assert [row for row in by_hand if "aisle seat" not in row] == []
     assert len(by_hand) == 1

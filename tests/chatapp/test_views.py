@@ -73,7 +73,7 @@ def test_a_client_id_that_is_none_is_refused(mara: Person) -> None:
 
 
 def test_the_id_of_a_session_is_not_the_browsers_to_choose(mara: Person) -> None:
-    """A21: an id that the browser names is ignored, or unknown; the server makes 128 random bits."""
+    """A21: an id that the browser names is ignored or unknown; the server makes 128 random bits."""
     wanted = str(random_id())
     names = ("id", "pk", "session", "session_id", "client_id")
     answer = mara.client.post(
