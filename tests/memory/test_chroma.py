@@ -20,7 +20,7 @@ from accounts.errors import Unavailable
 from accounts.scope import Scope, entered
 from memory import embedder
 from memory.edit import forget, undo
-from memory.find import Reach, find
+from memory.find import find
 from memory.models import Job, JobTicket, Memory
 from memory.providers.base import provider
 from memory.providers.chroma import ChromaProvider
@@ -29,7 +29,6 @@ from memory.purge import purge
 from memory.reembed import embedding_progress, everyone
 from memory.remember import add
 from memory.tasks import run_job
-from memory.terms import read_question
 from tests.chroma_server import ChromaServer
 from tests.memory.conftest import keep
 from tests.memory.test_provider_contract import MODEL, TODAY, ask, empty, entry_of, found, unit
@@ -145,12 +144,13 @@ def test_what_was_forgotten_while_it_was_away_is_let_go_by_that_job(
     assert nearest(mara, text)[0] == note.pk
     hits = find(
         mara,
-        question=read_question(text, today=TODAY),
+        question=text,
         vector=embedder.embed([text])[0].tolist(),
+        model=embedder.current().name,
         limit=5,
-        reach=Reach(everywhere=True),
+        today=TODAY,
     )
-    assert [hit.id for hit in hits] == [stays.pk]  # Postgres knows that it was forgotten
+    assert [hit.row.memory for hit in hits] == [stays.pk]  # Postgres knows that it was forgotten
     assert run_embed_job(mara) == Job.State.DONE
     assert held(mara) == {stays.pk}
     undo(mara, memory=note.pk)

@@ -1,5 +1,6 @@
 """When a start may skip the preparation: only if code and database are those of the last one."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -27,13 +28,18 @@ def as_owner(servers: Servers, statement: str) -> None:
 
 
 @pytest.fixture
-def url(running: Servers) -> str:
-    """The application's address of a database in which one migration has run."""
-    as_owner(running, "drop table if exists django_migrations")
+def url(running: Servers) -> Iterator[str]:
+    """The application's address of a database in which one migration has run.
+
+    Other tests may have migrated the same database: they find it as it was.
+    """
+    as_owner(running, "alter table if exists django_migrations rename to migrations_before")
     as_owner(running, "create table django_migrations (app text, name text)")
     as_owner(running, f"grant select on django_migrations to {APP}")
     as_owner(running, "insert into django_migrations values ('memory', '0001')")
-    return state.read_env(running.state.env)["DATABASE_URL"]
+    yield state.read_env(running.state.env)["DATABASE_URL"]
+    as_owner(running, "drop table django_migrations")
+    as_owner(running, "alter table if exists migrations_before rename to django_migrations")
 
 
 def stands(own: State, url: str, clone: Path) -> bool:
