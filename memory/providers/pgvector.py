@@ -12,7 +12,7 @@ and a text index that Postgres offers is not reached under row level security.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +27,7 @@ from memory.exchange import Speaker
 from memory.models import NAME_CHARS, SearchKey
 from memory.providers.base import Ability, Entry, Found, Unit
 from memory.providers.hits import Known, hits
-from memory.ranking import KEEP, Array, Posting, first_stage
+from memory.ranking import KEEP, Array, Candidates, Posting, first_stage
 from memory.terms import Question, flags_of, terms_of
 
 COVERED_DIMS = 1_024  # An index row holds 2,704 bytes; wider vectors are read from the table.
@@ -131,6 +131,30 @@ class PgvectorProvider:
         deadline_ms: int | None = None,
     ) -> list[Found]:
         ends = None if deadline_ms is None else time.monotonic() + deadline_ms / 1_000
+        ranked = self.arms(scope, question=question, vector=vector, model=model, ends=ends)
+        keep = max(KEEP, 4 * limit)
+        while True:
+            candidates = ranked(keep)
+            of_them = _owner(scope) | {"places": candidates.places.tolist()}
+            known = [
+                Known(row[0], row[1], Speaker(row[2]), *row[3:])
+                for row in _read(scope, _KNOWN, of_them, ends)
+            ]
+            found = hits(question, candidates, known)
+            if len(found) >= limit or len(candidates.places) < keep:
+                return found[:limit]
+            keep *= 8  # memories with many units filled the list
+
+    def arms(
+        self,
+        scope: Scope,
+        *,
+        question: Question,
+        vector: Sequence[float] | None,
+        model: str,
+        ends: float | None = None,
+    ) -> Callable[[int], Candidates]:
+        """Return what ranks all units of this scope by both arms, as many as it is asked for."""
         query = _TOTALS
         given = _owner(scope)
         if question.terms:
@@ -147,26 +171,15 @@ class PgvectorProvider:
         totals = np.frombuffer(b"".join(row[2] for row in rows if row[0] == 0), ">i8")
         postings = {row[1]: _posting(row[2]) for row in rows if row[0] == 1}
         places, cosines = _cosines(b"".join(row[2] or b"" for row in rows if row[0] == 2))
-        keep = max(KEEP, 4 * limit)
-        while True:
-            candidates = first_stage(
-                question,
-                places=places,
-                cosines=cosines,
-                postings=postings,
-                n=int(totals[0]) if len(totals) else 0,
-                total_dl=int(totals[1]) if len(totals) else 0,
-                keep=keep,
-            )
-            of_them = _owner(scope) | {"places": candidates.places.tolist()}
-            known = [
-                Known(row[0], row[1], Speaker(row[2]), *row[3:])
-                for row in _read(scope, _KNOWN, of_them, ends)
-            ]
-            found = hits(question, candidates, known)
-            if len(found) >= limit or len(candidates.places) < keep:
-                return found[:limit]
-            keep *= 8  # memories with many units filled the list
+        return lambda keep: first_stage(
+            question,
+            places=places,
+            cosines=cosines,
+            postings=postings,
+            n=int(totals[0]) if len(totals) else 0,
+            total_dl=int(totals[1]) if len(totals) else 0,
+            keep=keep,
+        )
 
     def list(self, scope: Scope, *, model: str) -> set[UUID]:
         with entered(scope):

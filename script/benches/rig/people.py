@@ -26,7 +26,10 @@ import numpy.typing as npt
 from .tally import answer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from accounts.scope import Scope
+    from memory.models import Memory
 
 type Vectors = npt.NDArray[np.float16]
 
@@ -140,14 +143,12 @@ class Pool:
 
     def remember(self, scope: "Scope", count: int, chance: random.Random) -> None:
         """Give one person so many memories, half of them exchanges, which have two keys."""
-        from django.db import connection
-
         from accounts.scope import entered
         from memory.folding import claim_key, folded
         from memory.models import Memory
 
         numbers = chance.sample(range(len(self.texts)), count)
-        rows, keys = [], []
+        rows, heard = [], []
         now = datetime.now(UTC)
         for place, number in enumerate(numbers):
             said, answered = self.texts[number], self.texts[numbers[place - 1]]
@@ -165,31 +166,70 @@ class Pool:
                 origin=Memory.Origin.OWN_WORDS,
                 source=uuid4(),
                 session_key=uuid4(),
+                position=1 if exchange else None,
                 key=claim_key(said),
                 valid_from=at,
                 created_at=at,
                 updated_at=at,
             )
             rows.append(memory)
-            keys.append((memory.pk, 0, "person", number))
-            if exchange:
-                keys.append((memory.pk, 1, "assistant", numbers[place - 1]))
-        ids, positions, speakers, places = map(list, zip(*keys, strict=True)) if keys else [[]] * 4
+            heard.append([number, numbers[place - 1]])
         with entered(scope):
             Memory.unscoped.bulk_create(rows, batch_size=500)
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "insert into memory_searchkey (tenant_id, user_id, memory_id, position,"
-                    " speaker, at, model, dims, embedding)"
-                    " select %s, %s, own.id, own.position, own.speaker, now(), %s, %s,"
-                    " pool.embedding from unnest(%s::uuid[], %s::smallint[], %s::text[], %s::int[])"
-                    " as own (id, position, speaker, number)"
-                    " join pool on pool.number = own.number",
-                    [
-                        *(scope.tenant_id, scope.user_id, self.model, self.dims),
-                        *(ids, positions, speakers, places),
-                    ],
+            self._make_findable(scope, rows, heard)
+
+    def _make_findable(
+        self, scope: "Scope", memories: "Sequence[Memory]", heard: "Sequence[Sequence[int]]"
+    ) -> None:
+        """Write what these memories are found by; `heard` has the texts of each one's parts."""
+        from django.db import connection
+
+        from memory.keys import parts_of, place_of
+        from memory.models import Posting, SearchRow, SearchTotals
+        from memory.terms import flags_of, terms_of
+
+        owner = {"tenant_id": scope.tenant_id, "user_id": scope.user_id}
+        found_by: list[SearchRow] = []
+        postings: list[Posting] = []
+        keys: list[tuple[UUID, int, int]] = []
+        for memory, numbers in zip(memories, heard, strict=True):
+            for number, part in enumerate(parts_of(memory)):
+                place, day = place_of(memory, number), memory.created_at.date()
+                terms = terms_of(part.text, day=day)
+                total = sum(terms.values())
+                found_by.append(
+                    SearchRow(
+                        **owner,
+                        memory_id=memory.pk,
+                        place=place,
+                        speaker=str(part.speaker),
+                        day=day,
+                        chars=len(part.text),
+                        flags=flags_of(part.text),
+                        terms=list(terms),
+                        total=total,
+                    )
                 )
+                keys.append((memory.pk, place, numbers[number]))
+                postings += [
+                    Posting(**owner, term=term, place=place, tf=count, dl=total)
+                    for term, count in terms.items()
+                ]
+        SearchRow.unscoped.bulk_create(found_by, batch_size=1_000)
+        Posting.unscoped.bulk_create(postings, batch_size=5_000)
+        SearchTotals.unscoped.create(
+            **owner, n=len(found_by), terms=sum(row.total for row in found_by)
+        )
+        ids, places, texts = map(list, zip(*keys, strict=True)) if keys else [[]] * 3
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "insert into memory_searchkey (tenant_id, user_id, memory_id, place, part, model,"
+                " dims, embedding)"
+                " select %s, %s, own.id, own.place, 0, %s, %s, pool.embedding"
+                " from unnest(%s::uuid[], %s::bigint[], %s::int[]) as own (id, place, number)"
+                " join pool on pool.number = own.number",
+                [scope.tenant_id, scope.user_id, self.model, self.dims, ids, places, texts],
+            )
 
 
 def open_sessions(scope: "Scope", count: int, messages: int) -> list[str]:
