@@ -43,7 +43,7 @@ type Ranker = Callable[[str], list[str]]
 
 @dataclass(slots=True)
 class Told:
-    """One person's conversation in the database; which memory is which message, and the last day."""
+    """One conversation in the database: which memory is which message, and the last day."""
 
     scope: "Scope"
     message_of: dict[UUID, str] = field(default_factory=dict)
