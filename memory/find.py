@@ -70,7 +70,9 @@ order by pinned desc, safety desc, created_at desc limit %(most)s
 """  # noqa: S608
 _CLAIMS = f"""
 (select false, {_COLUMNS} from memory_memory where {_USABLE} and kind <> 'exchange'
-  limit %(most)s + 1)
+  and (select count(*) from (
+    select from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s
+      and status = 'current' and kind <> 'exchange' limit %(most)s + 1) few) <= %(most)s)
 """  # noqa: S608
 
 
@@ -157,17 +159,16 @@ def _hit(found: Found, row: Row) -> Hit:
 
 def read_core(
     scope: Scope, *, here: Here, most: int, with_claims: bool, within_ms: int | None = None
-) -> tuple[list[Row], list[Row] | None]:
+) -> tuple[list[Row], list[Row]]:
     """Return what goes before the model whatever is asked, and all claims if they are few.
 
-    The first are pinned, about safety, or persona. The second is None where `with_claims` is not
-    asked for, or where there are more than `most`.
+    The first are pinned, about safety, or persona. The second is empty where there are more than
+    `most`: these are counted, not read.
     """
     query = f"({_ALWAYS}) union all {_CLAIMS}" if with_claims else _ALWAYS
     rows = _read(scope, query, here.given(scope) | {"most": most}, within_ms)
     always = [Row(*row[1:]) for row in rows if row[0]]
-    claims = [Row(*row[1:]) for row in rows if not row[0]]
-    return always, claims if with_claims and len(claims) <= most else None
+    return always, [Row(*row[1:]) for row in rows if not row[0]]
 
 
 def _left(ends: float | None) -> int | None:

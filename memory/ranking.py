@@ -22,7 +22,7 @@ type Array = np.ndarray[tuple[int], np.dtype[Any]]
 type Posting = tuple[Array, Array, Array]  # places, tf, dl
 
 SESSION_BITS = 18
-KEEP = 300
+KEEP = 150
 # Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework": the usual two.
 K1, B = 1.2, 0.75
 
@@ -323,8 +323,12 @@ def _best(score: Array, keep: int) -> Array:
     return some[np.argsort(-score[some], kind="stable")]
 
 
-def second_stage(question: Question, candidates: Candidates, traits: Traits) -> Ranking:
+def second_stage(
+    question: Question, candidates: Candidates, traits: Traits, *, most: int | None = None
+) -> Ranking:
     """Return the candidates that the traits know, ranked by the whole formula, with scores.
+
+    At most `most` of them, the best: telling why costs more than ranking.
 
     A score of s says: of memories with such a score about that share were relevant, on the
     conversations that the formula was calibrated on (docs have the table; text alone says too
@@ -337,7 +341,8 @@ def second_stage(question: Question, candidates: Candidates, traits: Traits) -> 
     chars = np.asarray(traits.chars, np.int64)[rows]
     flags = np.asarray(traits.flags, np.int64)[rows]
     assistant = np.asarray(traits.assistant, bool)[rows]
-    spoken = np.array([folded(traits.speakers[row]) in question.named for row in rows], bool)
+    named = {name: folded(name) in question.named for name in set(traits.speakers)}
+    spoken = np.array([named[traits.speakers[row]] for row in rows], bool)
     rest = DATE * candidates.dated[kept] + SPEAKER * spoken
     rest = rest + LENGTH * np.log1p(np.minimum(chars, LENGTH_CHARS))
     rest = rest + QUESTION_MARK * ((flags & ASKS) > 0)
@@ -346,7 +351,7 @@ def second_stage(question: Question, candidates: Candidates, traits: Traits) -> 
     if not question.asks_assistant:
         rest = rest + ASSISTANT * assistant
     total = candidates.vector[kept] + candidates.text[kept] + rest
-    order = np.argsort(-total, kind="stable")
+    order = np.argsort(-total, kind="stable")[:most]
     kept, spoken, total = kept[order], spoken[order], total[order]
     score = _probability(candidates, total, candidates.n)
     vector = np.maximum(candidates.vector[kept], 0)
@@ -368,9 +373,9 @@ def second_stage(question: Question, candidates: Candidates, traits: Traits) -> 
                     and candidates.window[row] >= SHARED
                     and candidates.coverage[row] < SHARED
                 ),
-                speaker=bool(named),
+                speaker=bool(is_named),
             )
-            for row, named in zip(kept.tolist(), spoken.tolist(), strict=True)
+            for row, is_named in zip(kept.tolist(), spoken.tolist(), strict=True)
         ],
     )
 

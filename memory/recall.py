@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 SPARE = 8  # Asked for beyond top k: what is passed over must not leave a place empty.
 SHOWN_WORDS = 5
-MOST_CORE = 200  # Of a person with more claims than this they never fit all of a budget.
+LEAST_TOKENS = 12  # of a claim with its kind and date: more than budget / this never fit
 CORE_TEXT = 2 / 3  # of the budget: what is always there leaves room for what was asked
 # Words alone get the rest of the deadline when both arms together take longer than this part.
 FIRST_TRY = 0.7
@@ -106,11 +106,11 @@ def recall(
         always, claims = read_core(
             scope,
             here=here,
-            most=MOST_CORE,
+            most=limits.token_budget // LEAST_TOKENS,
             with_claims=not limits.chosen,
             within_ms=limits.deadline_ms,
         )
-        hits, note = _searched(scope, question, vector, limits, here, began, len(claims or ()))
+        hits, note = _searched(scope, question, vector, limits, here, began, len(claims))
     except ProviderError as error:
         return _unavailable(error.code)
     except OperationalError:
@@ -166,7 +166,7 @@ def _unavailable(code: str) -> Recall:
     return Recall(note=_("Memory was not available for this reply."))
 
 
-def _core(always: Sequence[Row], claims: Sequence[Row] | None, limits: Limits) -> list[Row]:
+def _core(always: Sequence[Row], claims: Sequence[Row], limits: Limits) -> list[Row]:
     """Return what goes before the model whatever is asked, as far as it fits."""
     budget = limits.token_budget - block_tokens()
     kept: list[Row] = []

@@ -236,7 +236,10 @@ def memory_settings(request: MemberRequest) -> HttpResponseBase:
     try:
         changed = change_preferences(request.membership.scope, **given)  # type: ignore[arg-type]
     except InvalidPreferences as error:
-        refused = {"memory_settings": given, "errors": error.errors}
+        shown = preferences_of(request.membership.scope)
+        for name, value in given.items():
+            setattr(shown, name, value)  # as typed; the other settings of the page as they are kept
+        refused = {"memory_settings": shown, "errors": error.errors}
         if request.htmx:
             return render(request, "memory/settings.html", refused, status=400)
         return _page(request, _list(request) | refused, status=400)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from uuid import UUID
@@ -12,9 +12,10 @@ import numpy as np
 from memory.exchange import Speaker
 from memory.folding import folded
 from memory.providers.base import Found, Reason, Why
-from memory.ranking import Candidates, Reasons, Traits, second_stage
+from memory.ranking import Candidates, Ranking, Reasons, Traits, second_stage
 from memory.terms import Question
 
+UNITS_PER_MEMORY = 3  # looked at first: an exchange has two, and rarely both lead
 _WORD = re.compile(r"\w+")
 
 
@@ -31,8 +32,10 @@ class Known:
     flags: int
 
 
-def hits(question: Question, candidates: Candidates, known: Sequence[Known]) -> list[Found]:
-    """Return the memories of these candidates, the best first, each by its best unit.
+def hits(
+    question: Question, candidates: Candidates, known: Sequence[Known], *, limit: int
+) -> list[Found]:
+    """Return the best `limit` memories of these candidates, best first, each by its best unit.
 
     `known` are their units, in any order; two memories may share a place.
     """
@@ -50,7 +53,18 @@ def hits(question: Question, candidates: Candidates, known: Sequence[Known]) -> 
         flags=np.array([unit.flags for unit in known]),
     )
     question = replace(question, named=named_in(question.text, {unit.name for unit in known}))
-    ranking = second_stage(question, candidates, traits)
+    most = UNITS_PER_MEMORY * limit
+    found = _found(candidates, second_stage(question, candidates, traits, most=most), at_place)
+    if len(found) < limit and most < len(known):
+        found = _found(candidates, second_stage(question, candidates, traits), at_place)
+    return found[:limit]
+
+
+def _found(
+    candidates: Candidates,
+    ranking: Ranking,
+    at_place: Mapping[int, Sequence[Known]],
+) -> list[Found]:
     cosine_of = dict(zip(candidates.places.tolist(), candidates.cosine.tolist(), strict=True))
     found: dict[UUID, Found] = {}
     for row, place in enumerate(ranking.places.tolist()):

@@ -140,7 +140,7 @@ class PgvectorProvider:
                 Known(row[0], row[1], Speaker(row[2]), *row[3:])
                 for row in _read(scope, _KNOWN, of_them, ends)
             ]
-            found = hits(question, candidates, known)
+            found = hits(question, candidates, known, limit=limit)
             if len(found) >= limit or len(candidates.places) < keep:
                 return found[:limit]
             keep *= 8  # memories with many units filled the list

@@ -86,7 +86,7 @@ class PlainProvider:
             for entry, unit in units
             if unit.place in found
         ]
-        return hits(question, candidates, known)[:limit]
+        return hits(question, candidates, known, limit=limit)
 
     def list(self, scope: Scope, *, model: str) -> set[UUID]:
         with self._lock:
