@@ -23,6 +23,7 @@ from memory.model_choice import current_endpoint
 from memory.models import MEMORY_CHARS, NAME_CHARS, Job, Memory
 from memory.profile import changed
 from memory.providers.base import Entry, provider
+from memory.recall import mark_used
 from memory.suspicion import reason_to_wait
 from memory.tombstones import marks_of
 from memory.vectors import Embedded
@@ -64,6 +65,12 @@ def remember_exchange(claimed: Claim) -> None:
     if exchange is None:
         jobs.finish(claimed, nothing="gone")
         return
+    mark_used(
+        claimed.scope,
+        reply=claimed.source,
+        question=exchange.question.text,
+        answer=exchange.reply.text,
+    )
     barred_now, learnt = _before(claimed.scope, exchange.question)
     if barred_now:
         jobs.finish(claimed, nothing="barred")

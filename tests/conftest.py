@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 
 from chatapp.environment import Environment, database
+from tests.strict_templates import strict
 
 
 def _connect_as(*, owner: bool) -> None:
@@ -65,3 +66,10 @@ def _flush_as_owner() -> Iterator[None]:
     TransactionTestCase._fixture_teardown = teardown
     yield
     TransactionTestCase._fixture_teardown = flush
+
+
+@pytest.fixture(autouse=True)
+def _templates_are_strict() -> Iterator[None]:
+    """A template that names what its view does not give fails, in whichever test renders it."""
+    with strict():
+        yield

@@ -8,7 +8,7 @@ from accounts.scope import Scope, entered
 from memory import embedder
 from memory.models import Memory, MemorySettings, Recalled, Usage
 from memory.recall import Recall, counts_for_replies, read_for_reply, recall, record
-from tests.memory.conftest import Conversation, keep
+from tests.memory.conftest import Conversation, keep, run
 
 pytestmark = pytest.mark.django_db
 
@@ -313,3 +313,14 @@ def test_what_bears_on_the_message_gets_in_among_five_exchanges_and_their_facts(
     told = " ".join(texts(ask(talk.scope, "Plan my Friday dinner at home in my city.")))
     assert "I am vegan." in told
     assert "I live in Porto." in told
+
+
+def test_what_the_reply_names_is_kept_as_used(talk: Conversation) -> None:
+    named = keep(talk.scope, "The user's sister is called Ottilie.")
+    keep(talk.scope, "The user owns a boat.")
+    question = "Who could help me on Friday with the roof?"
+    exchange = talk.say(question, reply="You could ask Ottilie, your sister.")
+    record(talk.scope, reply=exchange.reply.id, recall=ask(talk.scope, question))
+    run(talk.scope, exchange)
+    used = {source.text: source.used for source in read_for_reply(talk.scope, exchange.reply.id)}
+    assert used == {named.text: True, "The user owns a boat.": False}

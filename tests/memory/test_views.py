@@ -176,6 +176,9 @@ def test_settings_are_kept_or_refused_in_sentences(client: Client, mara: Scope) 
             refused = client.post(url, good | nonsense, headers=headers)
             assert refused.status_code == HTTPStatus.BAD_REQUEST
             assert "Give a" in refused.content.decode()
+            # What stands beside them on the page is still shown as it is kept.
+            learning = re.search(r'name="extract_on"[^>]*>', refused.content.decode())
+            assert headers or (learning is not None and "checked" in learning.group())
 
 
 def test_forgetting_everything_shows_counts_and_wants_the_words(
