@@ -116,6 +116,8 @@ def _take_embeddings(*, kind: str, model: str, base_url: str, api_key: str) -> N
             raise Refused(
                 "embeddings", _("Nothing was changed. %(why)s") % {"why": error}
             ) from None
+    elif kind == ModelSettings.Embeddings.LOCAL:
+        model = ""  # the one that came with Recollect; the field still names the server's
     choose_embeddings(kind=kind, model=model, base_url=base_url, api_key=api_key)
     embedder.follow()  # this process at once, the others within seconds
 

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from chatapp import act_views, people, views
 from chatapp.health import healthz
 from chatapp.operator import operator, operator_discover, operator_test
+from chatapp.tenant_memory import tenant_memory
 
 handler400 = "chatapp.errors.bad_request"
 handler403 = "chatapp.errors.forbidden"
@@ -60,4 +61,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("t/<slug:tenant>/admin/", people.people, name="people"),
     path("t/<slug:tenant>/admin/people/<int:user_id>/purge/", people.purge_person, name="purge"),
     path("t/<slug:tenant>/admin/audit/", people.audit, name="audit"),
+    path("t/<slug:tenant>/admin/memory/", tenant_memory, name="tenant_memory"),
 ]

@@ -22,8 +22,9 @@ from chatapp.models import ChatSession
 from chatapp.shown import shown_reply
 from memory.learnt import learnt_for_replies
 from memory.model_choice import current_endpoint
-from memory.models import MemorySettings
+from memory.preferences import preferences_of
 from memory.recall import read_for_reply
+from memory.tenant_settings import tenant_settings_of
 
 
 def _wants_json(request: MemberRequest) -> bool:
@@ -40,24 +41,25 @@ def _client_id(request: MemberRequest) -> UUID:
     return uuid_of(given, "client_id") if given else uuid4()
 
 
-def _settings(scope: Scope) -> MemorySettings:
-    with entered(scope):
-        return MemorySettings.objects.within(scope).first() or MemorySettings()
+def _switches(scope: Scope, session: ChatSession | None) -> dict[str, Any]:
+    """Return what a session reads and writes: a tenant's "off" binds, its own word comes next."""
+    settings = preferences_of(scope)
+    may_store = tenant_settings_of(scope.tenant_id).auto_store_on
+    if session is not None and session.auto_store is not None:
+        settings.auto_store_on = session.auto_store
+    settings.auto_store_on = settings.auto_store_on and may_store
+    return {"memory_settings": settings, "may_store": may_store}
 
 
 def _chat(request: MemberRequest, *, status: int = 200, **context: Any) -> HttpResponse:
-    settings = _settings(request.membership.scope)
-    session: ChatSession | None = context.get("session")
-    if session is not None and session.auto_store is not None:
-        settings.auto_store_on = session.auto_store
+    switches = _switches(request.membership.scope, context.get("session"))
     shell: dict[str, Any] = {
         "session": None,
         "exchanges": [],
         "older": None,
-        "memory_settings": settings,
         "model_ready": current_endpoint() is not None,
     }
-    return render(request, "chat/page.html", shell | context, status=status)
+    return render(request, "chat/page.html", shell | switches | context, status=status)
 
 
 def _session_page(

@@ -58,7 +58,7 @@ _COLUMNS = f"""id, kind, left(text, {TEXT_CHARS}), left(answer, {TEXT_CHARS}), s
 # What may be used: held true, trusted, not over, within reach, and not in front of the model.
 _USABLE = """tenant_id = %(tenant)s and user_id = %(user)s and status = 'current' and trusted
   and (expires_at is null or expires_at > now()) and (valid_until is null or valid_until > now())
-  and (reach = 'personal' or reach_key = any(%(reach)s::uuid[]))
+  and (reach = 'personal' or reach_key = any(%(reach)s::uuid[]) or %(everywhere)s)
   and (source is null or not source = any(%(excluded)s::uuid[]))"""
 _OF_THESE = (
     f"select {_COLUMNS} from memory_memory where {_USABLE} and id = any(%(memories)s::uuid[])"  # noqa: S608
@@ -78,10 +78,14 @@ _CLAIMS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Where something is looked for: what the model sees anyway, and what is within reach."""
+    """Where something is looked for: what the model sees anyway, and what is within reach.
+
+    `everywhere` is for the owner's own eyes: whatever its reach.
+    """
 
     exclude_sources: Collection[UUID] = ()
     session_key: UUID | None = None
+    everywhere: bool = False
 
     def given(self, scope: Scope) -> dict[str, Any]:
         """Return the parameters of a query."""
@@ -90,6 +94,7 @@ class Here:
             "user": scope.user_id,
             "excluded": list(self.exclude_sources),
             "reach": [self.session_key] if self.session_key else [],
+            "everywhere": self.everywhere,
         }
 
 

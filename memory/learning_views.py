@@ -17,6 +17,7 @@ from memory.learn import set_learning
 from memory.learnt import failed_runs
 from memory.preferences import preferences_of
 from memory.profile import profile_of
+from memory.tenant_settings import tenant_settings_of
 from memory.views import memory_row_of
 
 
@@ -61,7 +62,11 @@ def memory_learning(request: MemberRequest) -> HttpResponseBase:
         extract_on=request.POST.get("extract_on", "") != "",
     )
     if request.htmx:
-        context = {"memory_settings": preferences_of(request.membership.scope), "saved": True}
+        context = {
+            "memory_settings": preferences_of(request.membership.scope),
+            "tenant_memory": tenant_settings_of(request.tenant.pk),
+            "saved": True,
+        }
         return render(request, "memory/learning.html", context)
     messages.success(request, _("Saved."))
     return _back(request)

@@ -1,18 +1,14 @@
 """How one person's recall is set: by themselves, else by their tenant, else as it comes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from accounts.scope import Scope, read_once
 from accounts.zones import zone_of
+from memory.models import TenantMemorySettings
 
 UTC = ZoneInfo("UTC")
 TOP_K, TOKEN_BUDGET, DEADLINE_MS = 8, 1_500, 1_000
-# The least and the most that each may be set to.
-TOP_K_BOUNDS = (1, 50)
-MIN_SCORE_BOUNDS = (0.0, 1.0)
-TOKEN_BUDGET_BOUNDS = (100, 20_000)
-DEADLINE_BOUNDS = (50, 10_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +41,21 @@ def limits_of(scope: Scope) -> Limits:
     if not rows:
         return Limits()
     on, top_k, min_score, budget, deadline, chosen, zone = rows[0]
+    numbers = _or_as_it_comes(top_k, min_score, budget, deadline)
+    return replace(numbers, on=on, chosen=chosen, zone=zone_of(zone))
+
+
+def limits_within(tenant: TenantMemorySettings) -> Limits:
+    """Return what binds the recall of the tenant's people where they leave a number empty."""
+    return _or_as_it_comes(tenant.top_k, tenant.min_score, tenant.token_budget, tenant.deadline_ms)
+
+
+def _or_as_it_comes(
+    top_k: int | None, min_score: float | None, budget: int | None, deadline: int | None
+) -> Limits:
     return Limits(
-        on=on,
         top_k=top_k or TOP_K,
         min_score=min_score,
         token_budget=budget or TOKEN_BUDGET,
         deadline_ms=deadline or DEADLINE_MS,
-        chosen=chosen,
-        zone=zone_of(zone),
     )

@@ -422,7 +422,11 @@ class MemorySettings(OwnedModel):
 
 
 class TenantMemorySettings(models.Model):
-    """What holds for a tenant's people where they have set nothing themselves; by its admin."""
+    """What holds for a tenant's people; set by its admin.
+
+    A switch that is off binds everyone, whatever they chose. The numbers are for those who set none
+    of their own; empty: as Recollect has it (memory.limits).
+    """
 
     tenant = models.OneToOneField("accounts.Tenant", on_delete=models.CASCADE, related_name="+")
     auto_store_on = models.BooleanField(default=True)

@@ -1,16 +1,28 @@
 """How one person's memory works: read it, change it, refuse nonsense in a sentence."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.errors import InvalidInput
 from accounts.scope import Scope, entered
-from memory.models import MemorySettings
+from memory.models import BOUNDS, MemorySettings
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
+
+_OUT_OF_BOUNDS: "dict[str, StrOrPromise]" = {
+    "top_k": gettext_lazy("Give a whole number from %(least)s to %(most)s, or leave it empty."),
+    "min_score": gettext_lazy("Give a number from %(least)s to %(most)s, or leave it empty."),
+    "token_budget": gettext_lazy(
+        "Give a whole number of tokens from %(least)s to %(most)s, or leave it empty."
+    ),
+    "deadline_ms": gettext_lazy(
+        "Give a whole number of milliseconds from %(least)s to %(most)s, or leave it empty."
+    ),
+}
 
 
 class InvalidPreferences(InvalidInput):
@@ -29,23 +41,29 @@ def preferences_of(scope: Scope) -> MemorySettings:
 
 
 def change_preferences(
-    scope: Scope, *, recall_on: bool, auto_store_on: bool, top_k: object, min_score: object
+    scope: Scope,
+    *,
+    recall_on: bool,
+    auto_store_on: bool,
+    tools_on: bool = True,
+    top_k: object = None,
+    min_score: object = None,
+    token_budget: object = None,
+    deadline_ms: object = None,
 ) -> MemorySettings:
     """Return the person's settings after the change; InvalidPreferences changes nothing.
 
-    `top_k` is a whole number from 1 to 50, `min_score` from 0 to 1; blank is as the tenant has it.
-    Both may come as text.
+    The numbers are within memory.models.BOUNDS and may come as text; blank is as the tenant has
+    it. What is learnt is set apart (memory.learn.set_learning).
     """
-    errors: dict[str, StrOrPromise] = {}
-    blank = top_k is None or not str(top_k).strip()
-    k = None if blank else _whole(top_k)
-    if not blank and (k is None or not 1 <= k <= 50):
-        errors["top_k"] = _("Give a whole number from 1 to 50.")
-    score = _fraction(min_score)
-    if score is not None and not 0 <= score <= 1:
-        errors["min_score"] = _("Give a number from 0 to 1, or leave it empty.")
-    if errors:
-        raise InvalidPreferences(errors)
+    numbers = read_numbers(
+        {
+            "top_k": top_k,
+            "min_score": min_score,
+            "token_budget": token_budget,
+            "deadline_ms": deadline_ms,
+        }
+    )
     with entered(scope):
         changed, _made = MemorySettings.objects.within(scope).update_or_create(
             tenant_id=scope.tenant_id,
@@ -53,27 +71,45 @@ def change_preferences(
             defaults={
                 "recall_on": recall_on,
                 "auto_store_on": auto_store_on,
-                "top_k": k,
-                "min_score": score,
+                "tools_on": tools_on,
+                **numbers,
             },
         )
     return changed
 
 
-def _whole(given: object) -> int | None:
-    if isinstance(given, bool):
-        return None
-    text = str(given).strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+def read_numbers(given: Mapping[str, object]) -> dict[str, int | float | None]:
+    """Return the settings of recall as numbers, None for blank ones, by the names in BOUNDS.
+
+    Raises InvalidPreferences with a sentence for each that is no number or out of its bounds.
+    """
+    numbers: dict[str, int | float | None] = {}
+    errors: dict[str, StrOrPromise] = {}
+    for name, value in given.items():
+        least, most = BOUNDS[name]
+        text = "" if value is None else str(value).strip()
+        number = _fraction(value, text) if name == "min_score" else _whole(value, text)
+        if not text:
+            numbers[name] = None
+        elif least <= number <= most:  # NaN is not
+            numbers[name] = number
+        else:
+            bounds = {"least": f"{least:,}", "most": f"{most:,}"}
+            errors[name] = str(_OUT_OF_BOUNDS[name]) % bounds
+    if errors:
+        raise InvalidPreferences(errors)
+    return numbers
 
 
-def _fraction(given: object) -> float | None:
-    """Return the number; None for blank, NaN for what is no number."""
-    text = "" if given is None else str(given).strip().replace(",", ".")
-    if not text:
-        return None
+def _whole(given: object, text: str) -> int | float:
+    """Return the number; NaN for what is no whole number."""
+    digits = text.isascii() and text.isdigit() and len(text) < 10
+    return int(text) if digits and not isinstance(given, bool) else math.nan
+
+
+def _fraction(given: object, text: str) -> float:
+    """Return the number, also with a decimal comma; NaN for what is none."""
     try:
-        number = float(text)
+        return math.nan if isinstance(given, bool) else float(text.replace(",", "."))
     except ValueError:
         return math.nan
-    return number if math.isfinite(number) and not isinstance(given, bool) else math.nan

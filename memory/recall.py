@@ -21,14 +21,13 @@ from memory.jobs import lock_name
 from memory.limits import Limits, limits_of
 from memory.models import Memory, Recalled
 from memory.prompts import block_tokens, memory_line, tokens
-from memory.providers.base import Reason, Why
+from memory.reasons import Reasons
 from memory.stop_words import STOP_WORDS
 from memory.used import names
 
 logger = logging.getLogger(__name__)
 
 SPARE = 8  # Asked for beyond top k: what is passed over must not leave a place empty.
-SHOWN_WORDS = 5
 LEAST_TOKENS = 12  # of a claim with its kind and date: more than budget / this never fit
 CORE_TEXT = 2 / 3  # of the budget: what is always there leaves room for what was asked
 # Words alone get the rest of the deadline when both arms together take longer than this part.
@@ -222,7 +221,7 @@ def choose(
         elif len(passed) < limits.top_k:
             passed.append(hit)
     chosen.sort(key=lambda hit: (not (hit.row.pinned or hit.row.safety), -hit.score))
-    why = _Reasons()
+    why = Reasons()
     return Recall(
         [_recalled(hit, why.of(hit)) for hit in chosen],
         passed_over=[_recalled(hit, why.of(hit)) for hit in passed],
@@ -255,37 +254,6 @@ def _says_nothing_new(hit: Hit, told: dict[UUID, set[str]]) -> bool:
 
 def _cost(hit: Hit) -> int:
     return tokens(memory_line(_recalled(hit, ""))) + 1
-
-
-class _Reasons:
-    """Says why a memory was found, in the language of the moment."""
-
-    def __init__(self) -> None:
-        self.pinned, self.safety, self.always = _("pinned"), _("about safety"), _("always known")
-        self.words, self.assistants = _("same words: %s"), _("in the assistant's words")
-        self.codes = {
-            Why.MEANING: _("near in meaning"),
-            Why.DAY: _("of a day that was asked for"),
-            Why.NEIGHBOUR: _("beside a match"),
-            Why.SESSION: _("in a session about it"),
-            Why.SPEAKER: _("said by whom was named"),
-        }
-        self.nearest = _("the nearest there is")
-
-    def of(self, hit: Hit) -> str:
-        reasons = [self.pinned] if hit.row.pinned else []
-        reasons += [self.safety] if hit.row.safety else []
-        reasons += [self._said(reason) for reason in hit.because]
-        if not reasons:
-            reasons = [self.always if hit.always else self.nearest]
-        if hit.speaker is Speaker.ASSISTANT:
-            reasons.append(self.assistants)
-        return "; ".join(reasons)
-
-    def _said(self, reason: Reason) -> str:
-        if reason.code is Why.WORDS:
-            return self.words % ", ".join(reason.words[:SHOWN_WORDS])
-        return self.codes[reason.code]
 
 
 def _recalled(hit: Hit, because: str) -> RecalledMemory:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.errors import AppError, InvalidInput
 from accounts.scope import Scope, entered
 from memory import embedder
-from memory.find import Hit, find
+from memory.find import Here, Hit, find
 from memory.folding import folded, words
 from memory.limits import limits_of
 from memory.models import Memory, MemoryQuerySet, Usage
@@ -34,7 +34,7 @@ NEAR_ENOUGH_FOR_A_WORD = 0.36
 class Found:
     """A page of memories, and the cursor of the next ("" at the end).
 
-    `near` says of those that recall would find how near each is, and why.
+    `near` says of those that a search by words and meaning finds how near each is, and why.
     """
 
     memories: list[Memory] = field(default_factory=list)
@@ -97,7 +97,8 @@ def _says(query: str) -> Q:
 def _near(scope: Scope, query: str, kind: str) -> dict[UUID, Hit]:
     """Return what recall would find for the query, nearest first; by words with the embedder away.
 
-    What is neither near in meaning nor shares a word is left out: something is always nearest.
+    What stays in one session is found as well: this is for its owner's eyes. What is neither near
+    in meaning nor shares a word is left out: something is always nearest.
     """
     vector: list[float] | None = None
     with suppress(AppError):  # Words alone, then.
@@ -110,6 +111,7 @@ def _near(scope: Scope, query: str, kind: str) -> dict[UUID, Hit]:
             model=embedder.current().name,
             limit=BY_MEANING,
             today=timezone.now().astimezone(limits_of(scope).zone).date(),
+            here=Here(everywhere=True),
             kinds=(kind,) if kind else (),
             within_ms=2_000,
         )

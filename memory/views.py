@@ -1,6 +1,7 @@
 """The memory page: what is remembered, and every way to correct and erase it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID
 
@@ -18,14 +19,18 @@ from accounts.text import clean_text, cut
 from accounts.web import SeeOther, whole_cursor
 from memory import edit as verbs
 from memory.exchange import read_sessions
+from memory.find import Hit
 from memory.jobs import retry_parked
 from memory.learnt import evidence_of, failed_runs, learnt_for_replies
-from memory.models import MEMORY_CHARS, Memory
+from memory.limits import limits_within
+from memory.models import BOUNDS, MEMORY_CHARS, Memory, MemorySettings
 from memory.preferences import InvalidPreferences, change_preferences, preferences_of
 from memory.purge import What, preview, purge
+from memory.reasons import Reasons
 from memory.remember import add
 from memory.review import acceptable
 from memory.search import counts, search, usage_of
+from memory.tenant_settings import tenant_settings_of
 
 QUERY_CHARS = 300
 PHRASE = "forget everything"
@@ -48,7 +53,7 @@ def _list(request: MemberRequest) -> dict[str, Any]:
     before = request.GET.get("before", "")
     found = search(request.membership.scope, query=query, kind=kind, state=state, before=before)
     context = {
-        "memories": _dressed(request.membership.scope, found.memories),
+        "memories": _dressed(request.membership.scope, found.memories, found.near),
         "total": found.total,
         "next": found.next,
         "q": query,
@@ -73,8 +78,11 @@ def _list(request: MemberRequest) -> dict[str, Any]:
     }
 
 
-def _dressed(scope: Scope, memories: Sequence[Memory]) -> Sequence[Memory]:
-    """Return the memories with what a row shows beside the text: the session, and its use."""
+def _dressed(
+    scope: Scope, memories: Sequence[Memory], near: Mapping[UUID, Hit] = MappingProxyType({})
+) -> Sequence[Memory]:
+    """Return the memories with what a row shows beside the text: session, use, score."""
+    why = Reasons()
     used = usage_of(scope, memories)
     trashed = [one for one in memories if one.status == Memory.Status.TRASH]
     versions = verbs.undoable(scope, trashed) if trashed else {}
@@ -85,6 +93,8 @@ def _dressed(scope: Scope, memories: Sequence[Memory]) -> Sequence[Memory]:
         row.rests_on = [resting[pk] for pk in one.evidence if pk in resting]
         row.recalled_count = used.get(one.pk, 0)
         row.version = versions.get(one.pk)
+        hit = near.get(one.pk)
+        row.near = {"score": hit.score, "because": why.of(hit)} if hit else None
         row.session = sessions.get(one.session_key) if one.session_key else None
         one.text = cut(one.text, MEMORY_CHARS)
     return memories
@@ -100,8 +110,7 @@ def _page(request: MemberRequest, context: dict[str, Any], *, status: int = 200)
     )
     waiting, last = jobs[0]
     failed = len(failed_runs(request.membership.scope))
-    shell = {
-        "memory_settings": preferences_of(request.membership.scope),
+    shell = _settings(request, preferences_of(request.membership.scope)) | {
         "failed_jobs": failed,
         "waiting_jobs": waiting,
         "last_learnt": last,
@@ -227,27 +236,37 @@ def _learnt(request: MemberRequest, reply: UUID) -> HttpResponse:
 @require_POST
 def memory_settings(request: MemberRequest) -> HttpResponseBase:
     """Change how memory works; refused values come back with a sentence at each."""
-    given = {
+    switches = {
         "recall_on": request.POST.get("recall_on", "") != "",
         "auto_store_on": request.POST.get("auto_store_on", "") != "",
-        "top_k": request.POST.get("top_k", ""),
-        "min_score": request.POST.get("min_score", ""),
+        "tools_on": request.POST.get("tools_on", "") != "",
     }
+    numbers: dict[str, Any] = {name: request.POST.get(name, "") for name in BOUNDS}
     try:
-        changed = change_preferences(request.membership.scope, **given)  # type: ignore[arg-type]
+        changed = change_preferences(request.membership.scope, **switches, **numbers)
     except InvalidPreferences as error:
         shown = preferences_of(request.membership.scope)
-        for name, value in given.items():
+        for name, value in (switches | numbers).items():
             setattr(shown, name, value)  # as typed; the other settings of the page as they are kept
-        refused = {"memory_settings": shown, "errors": error.errors}
+        refused = _settings(request, shown) | {"errors": error.errors}
         if request.htmx:
             return render(request, "memory/settings.html", refused, status=400)
         return _page(request, _list(request) | refused, status=400)
     if request.htmx:
-        saved = {"memory_settings": changed, "saved": True}
+        saved = _settings(request, changed) | {"saved": True}
         return render(request, "memory/settings.html", saved)
     messages.success(request, _("Saved."))
     return _back(request)
+
+
+def _settings(request: MemberRequest, shown: MemorySettings) -> dict[str, Any]:
+    """Return what the settings' partials want: the person's, and what the tenant's make of them."""
+    tenant = tenant_settings_of(request.tenant.pk)
+    return {
+        "memory_settings": shown,
+        "tenant_memory": tenant,
+        "limits": limits_within(tenant),
+    }
 
 
 @member

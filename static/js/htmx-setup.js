@@ -3,6 +3,8 @@
 import { csrfToken, memoryChanged } from "./dom.js";
 import { toast } from "./toasts.js";
 
+let unfolded = [];
+
 export function beginHtmx() {
   document.addEventListener("htmx:configRequest", ({ detail }) => {
     if (detail.verb !== "get") detail.headers["X-CSRFToken"] = csrfToken();
@@ -10,6 +12,12 @@ export function beginHtmx() {
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     /* An error that says where it belongs (HX-Retarget) is drawn there; a whole page is not. */
     if (detail.xhr.status >= 400 && detail.xhr.getResponseHeader("HX-Retarget")) detail.shouldSwap = true;
+    unfolded = [...detail.target.querySelectorAll("details.fold[open]")].map(({ id }) => id);
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    /* What somebody has unfolded does not fold up under their hands. */
+    for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+    unfolded = [];
   });
   document.addEventListener("htmx:responseError", ({ detail }) => {
     const { xhr } = detail;

@@ -1,6 +1,7 @@
 """People at their browsers: what a journey can do and see, in the words of the pages."""
 
 import re
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -189,6 +190,12 @@ class Person(Tab):
         self.page.get_by_role("button", name="Log in").click()
         self.page.wait_for_url("**/t/*/")
 
+    def log_in_as(self, other: "Person") -> None:
+        """Be the same person in another browser: log in as them."""
+        self.email, self.password = other.email, other.password
+        self.product.forgive()
+        self.log_in()
+
     @cached_property
     def home(self) -> str:
         """The address of the person's own tenant."""
@@ -237,6 +244,14 @@ class Person(Tab):
         page = self.context.new_page()
         page.goto(address or self.page.url)
         return Tab(page)
+
+    def remembering_is_over(self, seconds: float = 30) -> None:
+        """Wait until no job of this person waits or runs: what will be kept is kept."""
+        deadline = time.monotonic() + seconds
+        query = "select 1 from memory_job where kind = 'remember' and state <> 'done'"
+        while self.product.rows(self.email, query):
+            assert time.monotonic() < deadline, "a job of the memory is not done"
+            time.sleep(0.1)
 
     def stored(self) -> list[tuple[str, str, str]]:
         """Role, status and text of every message that is kept of this person, oldest first."""

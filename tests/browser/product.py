@@ -215,6 +215,14 @@ class Product:
         self.web.start()
         self.wait_until_healthy()
 
+    def restart_all(self) -> None:
+        """End the web server and the worker with beat, and start both again."""
+        self.worker.stop()
+        self.restart()
+        self.worker.log.write_text("")
+        self.worker.start()
+        self._wait_for_worker()
+
     def manage(self, *arguments: str, owner: bool = False) -> str:
         """What a management command prints."""
         environment = self.environment | ({"RECOLLECT_AS": "owner"} if owner else {})

@@ -260,3 +260,30 @@ def test_the_one_time_link_makes_the_operator_who_finds_help_in_setting_up_a_mod
     late = meet("Late", signed_up=False)
     late.page.goto("/first/" + link[0].split("/first/")[1])
     expect(late.page.get_by_role("heading", name="This link was used already")).to_be_visible()
+
+
+def test_an_account_is_deleted_with_counts_first_and_nothing_of_it_is_left(
+    mara: Person, product: Product, watch: Watch
+) -> None:
+    """Point 2: one deletes one's account: counts, the typed address and the password, and then
+    there is neither the account nor anything of it."""
+    watch.allow("400")
+    mara.ask("My bicycle is violet.")
+    mara.remembering_is_over()
+    page = mara.page
+    page.goto("/account/")
+    page.get_by_role("link", name="Delete my account").click()
+    expect(page.locator("main")).to_contain_text(re.compile(r"sessions?\s*1", re.IGNORECASE))
+    page.get_by_label(re.compile("Type .* to confirm")).fill(mara.email)
+    page.get_by_label("Password").fill(mara.password)
+    page.locator("main form button.danger").click()
+    page.wait_for_url("**/login/**")
+    page.get_by_label("E-mail").fill(mara.email)
+    page.get_by_label("Password").fill(mara.password)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("There is no account with this address")).to_be_visible()
+    with product.owner() as connection:
+        found = connection.execute(
+            "select count(*) from accounts_user where email = %s", [mara.email]
+        ).fetchone()
+    assert found == (0,)

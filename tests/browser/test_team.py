@@ -67,3 +67,30 @@ def test_an_admin_invites_someone_and_purges_them_with_preview_and_typed_confirm
         assert answer.status == 404
     carl = meet("Carl")
     assert carl.page.request.get(mara.home).status == 404
+
+
+def test_the_switcher_leads_from_one_space_to_another_and_nothing_comes_along(
+    mara: Person,
+) -> None:
+    """Point 2 and A19: somebody in two tenants switches between them; each has its own sessions
+    and memories."""
+    own = mara.home
+    mara.add_note("At home I keep bees.")
+    mara.new_session()
+    mara.ask("A session at home.")
+    mara.found_tenant("Acme Travel")
+    page = mara.page
+    page.goto(mara.home)
+    expect(mara.sessions).to_have_count(0)
+    mara.ask("A session at work.")
+    page.locator("details.who > summary").click()
+    switcher = page.locator("details.who")
+    expect(switcher.locator("a[aria-current]")).to_have_text("Acme Travel")
+    switcher.get_by_role("link", name="Mara").click()
+    page.wait_for_url(f"**{own}")
+    expect(mara.sessions).to_have_count(1)
+    expect(mara.sessions.first).to_contain_text("A session at home.")
+    page.goto(f"{mara.home}memory/")
+    expect(page.locator("#memory-list")).not_to_contain_text("bees")
+    page.goto(f"{own}memory/")
+    expect(page.locator("#memory-list")).to_contain_text("bees")

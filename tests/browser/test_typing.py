@@ -46,6 +46,7 @@ def enter_as_safari_does(box: Locator) -> None:
 
 
 def test_enter_during_composition_sends_nothing(mara: Person) -> None:
+    """B17: Enter while an input method composes sends nothing; the next Enter sends once."""
     mara.composer.focus()
     method = input_method(mara)
     method.compose("にほん")
@@ -63,6 +64,7 @@ def test_enter_during_composition_sends_nothing(mara: Person) -> None:
 
 
 def test_enter_during_composition_renames_nothing(mara: Person) -> None:
+    """B17, the rename: Enter while composing renames nothing; the next one renames."""
     mara.ask("A plain title")
     box = mara.begin_rename()
     box.select_text()
@@ -81,6 +83,8 @@ def test_enter_during_composition_renames_nothing(mara: Person) -> None:
 
 
 def test_text_that_looks_like_code_stays_text_everywhere(mara: Person, stub: StubModel) -> None:
+    """A54, in the browser: memory, title and message with <script> are shown as text and run
+    nowhere."""
     page = mara.page
     stub.script(echo="question")
     mara.add_note(f"My motto is {SCRIPT}")

@@ -512,6 +512,7 @@ async def closed_with(browser: Browser, path: str, cookie: str | None) -> int | 
 
 
 def test_nobody_stays_without_a_login(mara: Person) -> None:
+    """A18: a socket without a login is closed with 4401."""
     session = new_chat(mara)
     for cookie in (None, "", "x" * 32):
         assert closed_with(f"/ws{mara.url(f'sessions/{session.pk}/')}", cookie) == 4401

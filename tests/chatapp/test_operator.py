@@ -262,8 +262,12 @@ def test_embeddings_go_back_to_the_model_that_came_with_it(
     as_operator: Client, stub: StubModel
 ) -> None:
     as_operator.post(reverse("operator"), embeddings(stub))
-    as_operator.post(reverse("operator"), {"action": "embeddings", "embeddings": "local"})
-    assert model_choice.current_embeddings().is_local
+    # The form still holds what the server needed: none of it is the local model's.
+    as_operator.post(reverse("operator"), embeddings(stub, embeddings="local"))
+    choice = model_choice.current_embeddings()
+    assert (choice.is_local, choice.model) == (True, "")
+    assert embedder.current().name == "all-MiniLM-L6-v2-int8"
+    assert embedder.embed(["A boat."]).shape == (1, 384)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def audit(tenant: Tenant) -> list[AuditEntry]:
 def test_an_admin_sees_who_is_there_and_how_much_and_not_a_word_of_it(
     ada: Person, known: Person
 ) -> None:
+    """A24: the admin's list is a page of its own, of counts, and is written down."""
     page = ada.client.get(reverse("people", args=[ada.tenant.slug]))
     assert page.status_code == HTTPStatus.OK
     rows = {row["user"].name: row for row in page.context["people"]}

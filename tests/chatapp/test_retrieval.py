@@ -77,6 +77,27 @@ def test_what_was_said_while_storing_was_off_is_not_recalled(
     assert "yellow" not in prompt_to(model, "What colour is my house?")
 
 
+@pytest.mark.parametrize("storing", [True, False])
+def test_what_the_reply_names_is_marked_as_such_on_its_sources(
+    mara: Person, model: StubModel, storing: bool
+) -> None:
+    """Told after the reply, by the job that remembers it; also when nothing is to be stored."""
+    add(mara.scope, text="My sister is called Ottilie.")
+    add(mara.scope, text="I own a boat.")
+    set_up(mara, auto_store_on=storing)
+    model.script(text="You could ask Ottilie, your sister.")
+    tab = chat(mara, new_chat(mara), "Who could help me on Friday with the roof?")
+    reply = tab.frames[-1]["reply"]
+    assert "named in the reply" not in sources_page(mara, reply)
+    work(mara)
+    page = sources_page(mara, reply)
+    named = [item for item in page.split("<li ") if "named in the reply" in item]
+    assert len(named) == 1
+    assert "Ottilie" in named[0]
+    assert re.search(r"score <span class=\"number\">[01]\.\d\d", page)
+    assert "because: " in named[0]
+
+
 def test_with_recall_off_nothing_goes_in_and_a_note_is_still_kept(
     mara: Person, model: StubModel
 ) -> None:

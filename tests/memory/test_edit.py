@@ -68,6 +68,7 @@ def test_the_exchange_of_an_edited_fact_leaves_recall(talk: Conversation, model:
 def test_forgetting_takes_the_exchange_along_and_nothing_brings_it_back(
     talk: Conversation, model: StubModel
 ) -> None:
+    """B10: forgotten: in no search, no recall, and not learnt again from the same message."""
     fact = learnt(talk, model, "The user is allergic to nuts.", "I'm allergic to nuts.")
     assert forget(talk.scope, memory=fact.pk).status == "trash"
     assert recalled(talk.scope, "Any allergies?") == []

@@ -137,6 +137,7 @@ def test_a_wrong_fact_is_refused_beside_the_right_one(
 
 
 def test_nothing_is_learnt_from_the_assistants_words(talk: Conversation, model: StubModel) -> None:
+    """B7: the reply says "you love diving", the person says "hm.": no fact of diving or Malta."""
     talk.remember("Suggest a holiday.", reply="You should go to Malta, you love diving.")
     answer(
         model,
@@ -207,6 +208,7 @@ def test_lone_surrogates_and_nul_are_repaired(talk: Conversation, model: StubMod
 def test_a_model_that_is_away_is_seen_and_made_up_for_by_itself(
     talk: Conversation, model: StubModel
 ) -> None:
+    """B9: while the extractor answers 500 the job waits and is shown so; later it is done once."""
     fail(model)
     exchange = talk.say("I'm allergic to nuts.")
     job_id = enqueue(talk.scope, exchange)

@@ -70,6 +70,7 @@ def fill(scope: Scope) -> None:
 def test_a_purge_erases_and_counts_everything_and_the_second_nothing(
     mara: Scope, bob: Scope
 ) -> None:
+    """A44, A19: a purge counts what it erases, the second counts 0; B's and the twin's stay."""
     twin = Scope(bob.tenant_id, mara.user_id)
     for scope in (mara, bob, twin):
         fill(scope)

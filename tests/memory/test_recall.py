@@ -40,6 +40,7 @@ def test_a_fact_is_found_by_other_words(mara: Scope) -> None:
 
 
 def test_nothing_of_anybody_else_is_found(mara: Scope, bob: Scope) -> None:
+    """A2: B's recall finds nothing of M, in his tenant or in hers."""
     keep(mara, "The user is vegetarian.")
     assert texts(ask(bob, "Am I vegetarian?")) == []
     assert texts(ask(Scope(bob.tenant_id, mara.user_id), "Am I vegetarian?")) == []
@@ -302,6 +303,7 @@ def test_a_memory_that_was_erased_meanwhile_is_not_recorded(mara: Scope) -> None
 def test_what_bears_on_the_message_gets_in_among_five_exchanges_and_their_facts(
     talk: Conversation,
 ) -> None:
+    """B1: of five facts vegan and Porto are recalled for a dinner at home in one's city."""
     for fact in (
         "my name is Ines",
         "I am vegan",

@@ -76,6 +76,7 @@ def test_a_vector_that_comes_with_the_job_is_used_and_not_kept(talk: Conversatio
 
 
 def test_the_next_session_is_told(talk: Conversation) -> None:
+    """A1: what was said in one session is recalled in the next."""
     talk.remember("I'm vegetarian and never fly before 9 am.")
     assert any("vegetarian" in text for text in recalled(talk.scope, "Find a flight and dinner"))
 

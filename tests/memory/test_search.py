@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from accounts.errors import InvalidInput, Unavailable
 from accounts.scope import Scope
+from memory.reasons import Reasons
 from memory.search import Found, counts, search, usage_of
-from tests.memory.conftest import keep
+from tests.memory.conftest import keep, recalled
 
 pytestmark = pytest.mark.django_db
 
@@ -74,6 +75,25 @@ def test_nobody_elses_memories_are_found(mara: Scope, bob: Scope) -> None:
     for query in ("", "vegetarian", "Which diet do I follow?"):
         assert texts(search(bob, query=query)) == []
     assert counts(bob)[0]["current"] == 0
+
+
+def test_what_stays_in_one_session_is_found_by_its_owner_too_by_meaning(mara: Scope) -> None:
+    kept = keep(
+        mara,
+        "The user is vegetarian.",
+        first_person="I am vegetarian.",
+        reach="session",
+        reach_key=uuid4(),
+    )
+    assert texts(search(mara, query="Which diet do I follow?")) == [kept.text]
+    assert recalled(mara, "Which diet do I follow?") == []
+
+
+def test_of_what_is_found_it_is_told_how_near_it_is_and_why(mara: Scope) -> None:
+    kept = keep(mara, "The user keeps to a diet plan.")
+    found = search(mara, query="diet")
+    assert 0 < found.near[kept.pk].score <= 1
+    assert "same words: diet" in Reasons().of(found.near[kept.pk])
 
 
 def test_a_state_and_a_kind_narrow_the_list(mara: Scope) -> None:

@@ -16,7 +16,8 @@ from accounts.models import Membership, Tenant, User
 from accounts.owned import Owned
 from accounts.scope import Scope, entered, entered_tenant, read_once
 from memory import jobs
-from memory.models import Job, Memory, MemorySettings
+from memory.models import Job, Memory, MemorySettings, TenantMemorySettings
+from memory.preferences import preferences_of
 from memory.purge import preview
 from tests.memory.conftest import Conversation, exchanges, facts, keep, recalled
 
@@ -181,6 +182,54 @@ def test_settings_are_kept_or_refused_in_sentences(client: Client, mara: Scope) 
             assert headers or (learning is not None and "checked" in learning.group())
 
 
+def test_what_was_typed_stays_with_a_sentence_at_each_and_nothing_is_changed(
+    client: Client, mara: Scope
+) -> None:
+    typed = {"recall_on": "on", "token_budget": "99", "deadline_ms": "soon", "min_score": "0.4"}
+    page = client.post(address(mara, "memory_settings"), typed).content.decode()
+    for name in ("token_budget", "deadline_ms"):
+        (field,) = re.findall(rf'<input[^>]*name="{name}"[^>]*>', page)
+        assert f'value="{typed[name]}"' in field
+        assert 'aria-invalid="true"' in field
+    assert "tokens from 100 to 20,000, or leave it empty." in page
+    assert re.search(r'<details class="fold"[^>]* open>', page)
+    with entered(mara):
+        assert not MemorySettings.objects.within(mara).exists()
+
+
+def test_an_empty_number_shows_what_holds_and_the_page_says_what_is_off_for_everyone(
+    client: Client, mara: Scope
+) -> None:
+    placeholder = re.compile(r'placeholder="(\w+)" value=""')
+    page = shown(client.get(address(mara)))
+    assert placeholder.findall(page) == ["8", "off", "1500", "1000"]
+    assert "It is off for everyone" not in page
+    with entered_tenant(mara.tenant_id):
+        TenantMemorySettings.objects.create(
+            tenant_id=mara.tenant_id, top_k=5, deadline_ms=700, auto_store_on=False
+        )
+    page = shown(client.get(address(mara)))
+    assert placeholder.findall(page) == ["5", "off", "1500", "700"]
+    assert page.count("It is off for everyone") == 1
+
+
+def test_the_model_acts_by_itself_or_not(client: Client, mara: Scope) -> None:
+    for given, on in (({}, False), ({"tools_on": "on"}, True)):
+        client.post(address(mara, "memory_settings"), given)
+        assert preferences_of(mara).tools_on is on
+        (field,) = re.findall(r'<input[^>]*name="tools_on"[^>]*>', shown(client.get(address(mara))))
+        assert ("checked" in field) is on
+
+
+def test_what_is_found_shows_its_score_and_why_and_a_plain_list_shows_none(
+    client: Client, mara: Scope
+) -> None:
+    keep(mara, "The user keeps to a diet plan.")
+    found = re.sub(r"<[^>]*>", "", shown(client.get(address(mara), {"q": "diet"})))
+    assert re.search(r"Score [01]\.\d\d, because: .*same words: diet", found)
+    assert "because:" not in shown(client.get(address(mara)))
+
+
 def test_forgetting_everything_shows_counts_and_wants_the_words(
     client: Client, mara: Scope, bob: Scope
 ) -> None:
@@ -281,6 +330,7 @@ def routes(memory: UUID) -> list[tuple[str, str, tuple[UUID, ...], dict[str, str
 def test_a_stranger_gets_the_same_404_for_what_is_there_and_what_is_not(
     mara: Scope, bob: Scope
 ) -> None:
+    """A26: M's memory is to B an unknown id, and is still there afterwards."""
     memory = keep(mara, "The user is vegetarian.")
     his, hers = logged_in(bob), logged_in(mara)
     nowhere = Scope(bob.tenant_id, mara.user_id)  # her, where she is no member
@@ -309,6 +359,7 @@ def test_nobody_gets_in_without_a_login(mara: Scope) -> None:
 
 
 def test_two_tenants_of_one_person_share_nothing(mara: Scope, bob: Scope) -> None:
+    """A19: the memory pages of one person in two tenants."""
     with entered_tenant(bob.tenant_id):
         Membership.objects.create(tenant_id=bob.tenant_id, user_id=mara.user_id)
     twin = Scope(bob.tenant_id, mara.user_id)

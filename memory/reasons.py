@@ -1,0 +1,41 @@
+"""Why a memory was found, in the words that the pages and the replies' sources show."""
+
+from django.utils.translation import gettext as _
+
+from memory.exchange import Speaker
+from memory.find import Hit
+from memory.providers.base import Reason, Why
+
+SHOWN_WORDS = 5
+
+
+class Reasons:
+    """Says why a memory was found, in the language of the moment."""
+
+    def __init__(self) -> None:
+        self.pinned, self.safety, self.always = _("pinned"), _("about safety"), _("always known")
+        self.words, self.assistants = _("same words: %s"), _("in the assistant's words")
+        self.codes = {
+            Why.MEANING: _("near in meaning"),
+            Why.DAY: _("of a day that was asked for"),
+            Why.NEIGHBOUR: _("beside a match"),
+            Why.SESSION: _("in a session about it"),
+            Why.SPEAKER: _("said by whom was named"),
+        }
+        self.nearest = _("the nearest there is")
+
+    def of(self, hit: Hit) -> str:
+        """Return what speaks for a memory, parted by semicolons; never empty."""
+        reasons = [self.pinned] if hit.row.pinned else []
+        reasons += [self.safety] if hit.row.safety else []
+        reasons += [self._said(reason) for reason in hit.because]
+        if not reasons:
+            reasons = [self.always if hit.always else self.nearest]
+        if hit.speaker is Speaker.ASSISTANT:
+            reasons.append(self.assistants)
+        return "; ".join(reasons)
+
+    def _said(self, reason: Reason) -> str:
+        if reason.code is Why.WORDS:
+            return self.words % ", ".join(reason.words[:SHOWN_WORDS])
+        return self.codes[reason.code]

@@ -1,0 +1,75 @@
+"""The admin's page of how memory works for everybody, and what the others see of it."""
+
+import re
+from http import HTTPStatus
+
+import pytest
+from django.urls import reverse
+
+from accounts.join import change_role
+from accounts.models import AuditEntry, Membership
+from accounts.scope import entered_tenant
+from memory.tenant_settings import tenant_settings_of
+from tests.chatapp.conftest import Person, new_chat
+
+ON = {"auto_store_on": "on", "extract_on": "on"}
+
+
+@pytest.fixture
+def ada(bob: Person) -> Person:
+    """Bob, as the tenant's admin."""
+    change_role(bob.scope, role=Membership.Role.ADMIN, actor=bob.user)
+    bob.client.force_login(bob.user)
+    return bob
+
+
+def address(who: Person) -> str:
+    return reverse("tenant_memory", args=[who.tenant.slug])
+
+
+def test_an_admin_sets_how_memory_works_and_it_is_in_the_audit(ada: Person) -> None:
+    done = ada.client.post(address(ada), {"extract_on": "on", "top_k": "5"})
+    assert done.status_code == HTTPStatus.SEE_OTHER
+    kept = tenant_settings_of(ada.tenant.pk)
+    assert (kept.auto_store_on, kept.extract_on, kept.top_k) == (False, True, 5)
+    page = ada.client.get(address(ada)).content.decode()
+    assert "checked" not in "".join(re.findall(r'<input[^>]*name="auto_store_on"[^>]*>', page))
+    assert 'value="5"' in page
+    with entered_tenant(ada.tenant.pk):
+        entry = AuditEntry.objects.get(tenant=ada.tenant, action="memory_settings.changed")
+    assert (entry.actor_id, entry.reason) == (ada.user.pk, "auto_store_on: off, top_k: 5")
+    audit = ada.client.get(reverse("audit", args=[ada.tenant.slug])).content.decode()
+    assert "Changed how memory works" in audit
+
+
+def test_nonsense_comes_back_as_it_was_typed_with_a_sentence(ada: Person) -> None:
+    refused = ada.client.post(address(ada), ON | {"token_budget": "99", "top_k": "7"})
+    assert refused.status_code == HTTPStatus.BAD_REQUEST
+    page = refused.content.decode()
+    assert 'value="99"' in page
+    assert 'value="7"' in page
+    assert "Give a whole number of tokens from 100 to 20,000" in page
+    assert tenant_settings_of(ada.tenant.pk).top_k is None
+
+
+def test_for_members_and_strangers_the_page_does_not_exist(
+    mara: Person, eve: Person, ada: Person
+) -> None:
+    for stranger in (mara, eve):
+        for answer in (
+            stranger.client.get(address(ada)),
+            stranger.client.post(address(ada), {"top_k": "3"}),
+        ):
+            assert answer.status_code == HTTPStatus.NOT_FOUND
+    assert tenant_settings_of(ada.tenant.pk).pk is None
+
+
+def test_where_nothing_is_stored_a_session_says_so_and_offers_no_other_choice(
+    mara: Person, ada: Person
+) -> None:
+    session = mara.url(f"sessions/{new_chat(mara).pk}/")
+    assert "session-remember" in mara.client.get(session).content.decode()
+    ada.client.post(address(ada), {"extract_on": "on"})
+    page = mara.client.get(session).content.decode()
+    assert "Recalls, stores nothing" in page
+    assert "session-remember" not in page
