@@ -1,6 +1,7 @@
 """What the default provider keeps and reads: rows that belong together, and indexes alone."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from accounts.scope import Scope, entered
 from memory import embedder
 from memory.edit import forget
 from memory.find import find
+from memory.keys import entries_of
 from memory.models import Memory, Posting, SearchKey, SearchRow, SearchTotals
 from memory.providers.base import provider
 from tests.memory.conftest import keep
@@ -110,3 +112,29 @@ def test_the_search_reads_indexes_and_no_tables(mara: Scope) -> None:
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Index Only Scan using search_key_covering" in plan
     assert "Index Only Scan using memory_posting_pkey" in plan
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writers_at_the_same_time_leave_rows_and_totals_that_agree(mara: Scope) -> None:
+    texts = [f"Tale {number} of the sea." for number in range(6)]
+    memories = [keep(mara, text) for text in texts]
+    entries = entries_of(memories)
+
+    def write(number: int) -> None:
+        try:
+            for _ in range(8):
+                provider().remember(mara, entry=entries[number % len(entries)])
+                provider().remember(mara, entry=entries[(number + 1) % len(entries)])
+                provider().forget(mara, memories=[memories[(number + 3) % len(memories)].pk])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    now = kept(mara)
+    assert (now["rows"], now["terms"]) == (now["counted rows"], now["counted terms"])
+    for entry in entries:
+        provider().remember(mara, entry=entry)
+    now = kept(mara)
+    assert now["rows"] == now["counted rows"] == len(texts)
+    assert set(ask(mara, "tale", limit=20)) == set(texts)
