@@ -166,7 +166,10 @@ def timings(person: Measured, stack: ExitStack) -> list[Timed]:
 
     def recalled(number: int) -> object:
         asked = number % len(vectors)
-        return recall(scope, question=QUESTIONS[asked], vector=vectors[asked])
+        found = recall(scope, question=QUESTIONS[asked], vector=vectors[asked])
+        if found.note and number:  # by words alone it would be quicker
+            raise RuntimeError("a recall took longer than its deadline")
+        return found
 
     changes = stack.enter_context(Changes(scope, vectors[0]))
     return [
