@@ -13,6 +13,7 @@ from psycopg.errors import QueryCanceled
 from accounts.errors import Unavailable
 from accounts.scope import Scope, read_once
 from memory.exchange import Speaker
+from memory.limits import LIMITS, TOKEN_BUDGET, Limits, limits_from
 from memory.providers.base import Found, Reason, provider
 from memory.terms import read_question
 
@@ -63,16 +64,31 @@ _USABLE = """tenant_id = %(tenant)s and user_id = %(user)s and status = 'current
 _OF_THESE = (
     f"select {_COLUMNS} from memory_memory where {_USABLE} and id = any(%(memories)s::uuid[])"  # noqa: S608
 )
-_ALWAYS = f"""
-select true, {_COLUMNS} from memory_memory
-where {_USABLE} and (pinned or safety or kind = 'persona')
-order by pinned desc, safety desc, created_at desc limit %(most)s
-"""  # noqa: S608
-_CLAIMS = f"""
-(select false, {_COLUMNS} from memory_memory where {_USABLE} and kind <> 'exchange'
-  and (select count(*) from (
+# The limits with what goes before the model whatever is asked beside them: one row at least. All
+# claims are counted by an index, and read where no more are there than could fit the budget.
+OF_LIMITS = 7  # columns
+LEAST_TOKENS = 12  # of a claim with its kind and date
+_CORE = f"""
+with mine (is_on, top_k, min_score, budget, deadline, chosen, zone) as materialized ({LIMITS}),
+most as materialized (
+  select coalesce(budget, {TOKEN_BUDGET}) / {LEAST_TOKENS} as always,
+    case when chosen then -1 else coalesce(budget, {TOKEN_BUDGET}) / {LEAST_TOKENS} end as claims
+  from mine
+), few as materialized (
+  select count(*) as claims from (
     select from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s
-      and status = 'current' and kind <> 'exchange' limit %(most)s + 1) few) <= %(most)s)
+      and status = 'current' and kind <> 'exchange'
+    limit (select claims + 1 from most)) counted
+)
+select mine.*, core.* from mine left join lateral (
+  (select true as always, {_COLUMNS} from memory_memory
+  where {_USABLE} and (pinned or safety or kind = 'persona')
+  order by pinned desc, safety desc, created_at desc
+  limit (select always from most))
+  union all
+  (select false, {_COLUMNS} from memory_memory where {_USABLE} and kind <> 'exchange'
+    and (select claims from few) <= (select claims from most))
+) core on true
 """  # noqa: S608
 
 
@@ -162,18 +178,22 @@ def _hit(found: Found, row: Row) -> Hit:
     )
 
 
-def read_core(
-    scope: Scope, *, here: Here, most: int, with_claims: bool, within_ms: int | None = None
-) -> tuple[list[Row], list[Row]]:
-    """Return what goes before the model whatever is asked, and all claims if they are few.
+def read_core(scope: Scope, *, here: Here) -> tuple[Limits, list[Row], list[Row]]:
+    """Return the person's limits, what goes before the model whatever is asked, and all claims.
 
-    The first are pinned, about safety, or persona. The second is empty where there are more than
-    `most`: these are counted, not read.
+    The second are pinned, about safety, or persona. The third is empty where there are more than
+    could fit the budget, and where the person has set top k or min score.
     """
-    query = f"({_ALWAYS}) union all {_CLAIMS}" if with_claims else _ALWAYS
-    rows = _read(scope, query, here.given(scope) | {"most": most}, within_ms)
-    always = [Row(*row[1:]) for row in rows if row[0]]
-    return always, [Row(*row[1:]) for row in rows if not row[0]]
+    rows = read_once(scope, _CORE, here.given(scope))
+    if not rows:
+        return Limits(), [], []
+    told = [row[OF_LIMITS:] for row in rows if row[OF_LIMITS] is not None]
+    always = [Row(*row[1:]) for row in told if row[0]]
+    return (
+        limits_from(rows[0][:OF_LIMITS]),
+        always,
+        [Row(*row[1:]) for row in told if not row[0]],
+    )
 
 
 def _left(ends: float | None) -> int | None:

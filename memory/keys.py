@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from django.db import connection
+
 from accounts.errors import InvalidInput
-from accounts.models import User
 from accounts.zones import zone_of
 from memory import embedder
 from memory.exchange import Speaker
@@ -157,5 +158,7 @@ def _entries(
 
 
 def _zones_of(memories: Sequence[Memory]) -> dict[int, ZoneInfo]:
-    people = User.objects.filter(pk__in={memory.user_id for memory in memories})
-    return {pk: zone_of(name) for pk, name in people.values_list("pk", "time_zone")}
+    people = list({memory.user_id for memory in memories})
+    with connection.cursor() as cursor:
+        cursor.execute("select id, time_zone from accounts_user where id = any(%s)", [people])
+        return {pk: zone_of(name) for pk, name in cursor.fetchall()}

@@ -1,6 +1,8 @@
 """How one person's recall is set: by themselves, else by their tenant, else as it comes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from accounts.scope import Scope, read_once
@@ -24,7 +26,8 @@ class Limits:
     zone: ZoneInfo = UTC
 
 
-_LIMITS = """
+# One row, for `limits_from`: on, top k, min score, token budget, deadline, chosen, time zone.
+LIMITS = """
 select coalesce(s.recall_on, true), coalesce(s.top_k, t.top_k), coalesce(s.min_score, t.min_score),
   coalesce(s.token_budget, t.token_budget), coalesce(s.deadline_ms, t.deadline_ms),
   s.top_k is not null or s.min_score is not null, u.time_zone
@@ -37,10 +40,13 @@ where u.id = %(user)s
 
 def limits_of(scope: Scope) -> Limits:
     """Return what binds the person's recall, in one read."""
-    rows = read_once(scope, _LIMITS, {"tenant": scope.tenant_id, "user": scope.user_id})
-    if not rows:
-        return Limits()
-    on, top_k, min_score, budget, deadline, chosen, zone = rows[0]
+    rows = read_once(scope, LIMITS, {"tenant": scope.tenant_id, "user": scope.user_id})
+    return limits_from(rows[0]) if rows else Limits()
+
+
+def limits_from(row: Sequence[Any]) -> Limits:
+    """Return what a row of LIMITS says."""
+    on, top_k, min_score, budget, deadline, chosen, zone = row
     numbers = _or_as_it_comes(top_k, min_score, budget, deadline)
     return replace(numbers, on=on, chosen=chosen, zone=zone_of(zone))
 

@@ -107,7 +107,12 @@ class Memory(OwnedModel):
     valid_from = models.DateTimeField(default=timezone.now)
     valid_until = models.DateTimeField(null=True, blank=True)
     superseded_by = models.ForeignKey(
-        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="superseded"
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="superseded",
+        db_constraint=False,
     )
     would_replace = models.UUIDField(
         null=True, blank=True, help_text="While it waits: the memory that it retires if accepted."
@@ -148,6 +153,11 @@ class Memory(OwnedModel):
                 condition=models.Q(status="current") & ~models.Q(kind="exchange"),
                 name="memory_claims",
             ),
+            models.Index(
+                fields=["tenant", "user", "status", "kind"],
+                include=["expires_at"],
+                name="memory_counted",
+            ),
             models.Index(fields=["tenant", "user", "source"], name="memory_by_source"),
             models.Index(fields=["tenant", "user", "session_key"], name="memory_by_session"),
         ]
@@ -169,10 +179,20 @@ class Memory(OwnedModel):
         return f"{self.kind} {self.pk}"
 
 
+# The children of a memory have one constraint that carries their owner with it (same_owner), and
+# not Django's beside it: each is looked up for every memory that is erased.
+
+
 class MemoryVersion(OwnedModel):
     """A memory as it stood before a change, so that the change can be undone."""
 
-    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="versions")
+    memory = models.ForeignKey(
+        Memory,
+        on_delete=models.CASCADE,
+        related_name="versions",
+        db_index=False,
+        db_constraint=False,
+    )
     text = models.TextField()
     first_person = models.TextField(blank=True)
     status = models.CharField(max_length=8)
@@ -199,7 +219,6 @@ class SearchRow(OwnedModel):
         ASSISTANT = "assistant", "The assistant"
 
     pk = models.CompositePrimaryKey("tenant_id", "user_id", "memory_id", "place")
-    # The constraint is the one that carries the owner (same_owner); its index, the primary key.
     memory = models.ForeignKey(
         Memory,
         on_delete=models.CASCADE,
@@ -318,7 +337,9 @@ class SearchTotals(OwnedModel):
 class Usage(OwnedModel):
     """How often and when a memory was recalled; apart, so that reading updates no memory."""
 
-    memory = models.OneToOneField(Memory, on_delete=models.CASCADE, related_name="usage")
+    memory = models.OneToOneField(
+        Memory, on_delete=models.CASCADE, related_name="usage", db_constraint=False
+    )
     recalled_count = models.PositiveIntegerField(default=0)
     last_recalled_at = models.DateTimeField(null=True)
 
@@ -335,7 +356,13 @@ class Recalled(OwnedModel):
     """That a memory was retrieved for a reply, at which rank and score, and whether it went in."""
 
     reply = models.UUIDField()
-    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="+")
+    memory = models.ForeignKey(
+        Memory,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
     rank = models.PositiveSmallIntegerField()
     score = models.FloatField()
     vector_part = models.FloatField(db_default=0.0, help_text="Its score's share by meaning.")

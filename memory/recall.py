@@ -18,7 +18,7 @@ from memory.exchange import Speaker
 from memory.find import Here, Hit, Row, find, read_core
 from memory.folding import folded, words
 from memory.jobs import lock_name
-from memory.limits import Limits, limits_of
+from memory.limits import Limits
 from memory.models import Memory, Recalled
 from memory.prompts import block_tokens, memory_line, tokens
 from memory.reasons import Reasons
@@ -28,7 +28,6 @@ from memory.used import names
 logger = logging.getLogger(__name__)
 
 SPARE = 8  # Asked for beyond top k: what is passed over must not leave a place empty.
-LEAST_TOKENS = 12  # of a claim with its kind and date: more than budget / this never fit
 CORE_TEXT = 2 / 3  # of the budget: what is always there leaves room for what was asked
 # Words alone get the rest of the deadline when both arms together take longer than this part.
 FIRST_TRY = 0.7
@@ -95,20 +94,13 @@ def recall(
     token leave it out and call `record` later. Call it outside a transaction.
     """
     began = time.monotonic()
-    limits = limits_of(scope)
-    if not limits.on:
-        return Recall()
     here = Here(exclude_sources, session_key)
     if vector is not None and len(vector) != embedder.current().dims:
         vector = None  # The embedder was changed since the question was embedded.
     try:
-        always, claims = read_core(
-            scope,
-            here=here,
-            most=limits.token_budget // LEAST_TOKENS,
-            with_claims=not limits.chosen,
-            within_ms=limits.deadline_ms,
-        )
+        limits, always, claims = read_core(scope, here=here)
+        if not limits.on:
+            return Recall()
         hits, note = _searched(scope, question, vector, limits, here, began, len(claims))
     except ProviderError as error:
         return _unavailable(error.code)

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import OperationalError
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.errors import AppError, InvalidInput
-from accounts.scope import Scope, entered
+from accounts.scope import Scope, entered, read_once
 from memory import embedder
 from memory.find import Here, Hit, find
 from memory.folding import folded, words
@@ -151,15 +151,18 @@ def _place(cursor: str) -> tuple[datetime, UUID]:
         raise InvalidInput("That page of the list does not exist.") from error
 
 
+# Read from an index alone: 100,000 memories are counted while the page is drawn.
+_COUNTS = """
+select status, kind, count(*) from memory_memory
+where tenant_id = %(tenant)s and user_id = %(user)s
+  and (expires_at is null or expires_at > now())
+group by status, kind
+"""
+
+
 def counts(scope: Scope, *, state: str = "") -> tuple[dict[str, int], dict[str, int]]:
     """Return how many memories there are of each state, and of each kind in this state."""
-    with entered(scope):
-        rows = list(
-            Memory.objects.within(scope)
-            .unexpired()
-            .values_list("status", "kind")
-            .annotate(Count("pk"))
-        )
+    rows = read_once(scope, _COUNTS, {"tenant": scope.tenant_id, "user": scope.user_id})
     return (
         {one: sum(n for status, _k, n in rows if status == one) for one in Memory.Status.values},
         {

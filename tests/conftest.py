@@ -22,7 +22,9 @@ def _connect_as(*, owner: bool) -> None:
     connection.close_pool()
     connection.settings_dict.update({key: address[key] for key in ("USER", "PASSWORD")})
     role = settings.OWNER_ROLE if owner else settings.APP_ROLE
-    connection.settings_dict["OPTIONS"]["options"] = f"-c role={role} -c jit=off"
+    connection.settings_dict["OPTIONS"]["options"] = (
+        f"-c role={role} -c jit=off -c max_parallel_workers_per_gather=0"
+    )
     connection.settings_dict["NAME"] = name
 
 

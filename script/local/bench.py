@@ -16,6 +16,8 @@ from local.state import CLONE
 from local.test import HARMFUL, borrowed, variables, wait
 
 BENCHES = CLONE / "script" / "benches"
+# Of these the database takes minutes to make, and is kept for the next run.
+KEPT = {"memory"}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     if name not in names:
         raise Refusal(f"There is no benchmark '{name}'; there is: {', '.join(names) or 'none'}.")
     # As an installation has it: durable writes are part of what is measured.
-    with borrowed("bench", durable=True, fresh=True) as own:
+    kind = f"bench-{name}" if name in KEPT else "bench"
+    with borrowed(kind, durable=True, fresh=name not in KEPT) as own:
         environment = {key: value for key, value in os.environ.items() if key not in HARMFUL}
         environment |= variables(own)
         environment |= {

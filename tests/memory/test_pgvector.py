@@ -1,6 +1,7 @@
 """What the default provider keeps and reads: rows that belong together, and indexes alone."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from accounts.scope import Scope, entered
 from memory import embedder
 from memory.edit import forget
 from memory.find import find
+from memory.keys import entries_of
 from memory.models import Memory, Posting, SearchKey, SearchRow, SearchTotals
 from memory.providers.base import provider
+from tests.conftest import as_owner
 from tests.memory.conftest import keep
 
 pytestmark = pytest.mark.django_db
@@ -95,9 +98,12 @@ def test_what_is_forgotten_leaves_no_posting(mara: Scope) -> None:
     assert kept(mara)["postings"] == kept(mara)["keys"] == kept(mara)["rows"] == 0
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_search_reads_indexes_and_no_tables(mara: Scope) -> None:
     for number in range(200):
         keep(mara, f"Tale {number} of the sea.")
+    with as_owner(), connection.cursor() as cursor:  # the plan hangs on no other test's rows
+        cursor.execute("vacuum analyze memory_searchkey, memory_posting")
     with CaptureQueriesContext(connection) as captured:
         ask(mara, "Which tale of the sea?")
     queries: list[Any] = [one["sql"] for one in captured if "memory_posting" in one["sql"]]
@@ -110,3 +116,29 @@ def test_the_search_reads_indexes_and_no_tables(mara: Scope) -> None:
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Index Only Scan using search_key_covering" in plan
     assert "Index Only Scan using memory_posting_pkey" in plan
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writers_at_the_same_time_leave_rows_and_totals_that_agree(mara: Scope) -> None:
+    texts = [f"Tale {number} of the sea." for number in range(6)]
+    memories = [keep(mara, text) for text in texts]
+    entries = entries_of(memories)
+
+    def write(number: int) -> None:
+        try:
+            for _ in range(8):
+                provider().remember(mara, entry=entries[number % len(entries)])
+                provider().remember(mara, entry=entries[(number + 1) % len(entries)])
+                provider().forget(mara, memories=[memories[(number + 3) % len(memories)].pk])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    now = kept(mara)
+    assert (now["rows"], now["terms"]) == (now["counted rows"], now["counted terms"])
+    for entry in entries:
+        provider().remember(mara, entry=entry)
+    now = kept(mara)
+    assert now["rows"] == now["counted rows"] == len(texts)
+    assert set(ask(mara, "tale", limit=20)) == set(texts)
