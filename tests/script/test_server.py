@@ -32,6 +32,10 @@ def environment(own: State, clean_environment: dict[str, str]) -> dict[str, str]
     return clean_environment | more
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """script/server, running in a terminal."""
 
@@ -45,6 +49,8 @@ class Terminal:
             stdout=self.output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            # As in a terminal: what runs this test in the background may ignore Ctrl-C for all.
+            preexec_fn=_heed_interrupts,
         )
 
     @property
