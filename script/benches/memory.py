@@ -14,7 +14,7 @@ copy of the table of vectors whose only indexes are the primary key and a B-tree
 They run in turns, one of each of every person in a round, so that none finds the database's cache
 filled by itself: as it is where many people ask.
 
-The database takes some minutes the first time and 8 GB; it is kept, with what `remember` and
+The database takes some minutes the first time and 9 GB; it is kept, with what `remember` and
 `edit` change taken back. `--sizes` and `--others` make a smaller one.
 """
 
