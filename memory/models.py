@@ -33,6 +33,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Return what has no end, or one that is still to come."""
         return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now()))
 
+    def holding(self) -> Self:
+        """Return what is not over: it holds for good, or until a time that is still to come."""
+        return self.filter(models.Q(valid_until=None) | models.Q(valid_until__gt=timezone.now()))
+
     def within_reach(self, session_key: UUID | None = None) -> Self:
         """Return what may be used in this session: what reaches everywhere, and what is its own."""
         everywhere = models.Q(reach=Memory.Reach.PERSONAL)

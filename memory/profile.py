@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -114,10 +113,7 @@ def _problem(job: Job | None) -> str:
 
 def _memories(scope: Scope) -> list[Memory]:
     """Return what a profile is written of: the person's current claims, the weightiest first."""
-    now = timezone.now()
-    rows = Memory.objects.within(scope).current().facts().filter(trusted=True)
-    rows = rows.filter(Q(expires_at=None) | Q(expires_at__gt=now))
-    rows = rows.filter(Q(valid_until=None) | Q(valid_until__gt=now))
+    rows = Memory.objects.within(scope).current().holding().facts().filter(trusted=True)
     return list(rows.order_by("-safety", "-pinned", "-seen_count", "-created_at")[:MOST_MEMORIES])
 
 

@@ -195,8 +195,9 @@ class Toolbox:
         """
         self._made += 1
         try:
-            if self._made > MOST_ACTS:
-                raise _Refused("Enough for one reply. Answer the person now.")
+            if self._made > MOST_ACTS:  # nothing of it is written down: it would be told for ever
+                act = _act(call, {}, {"error": "Enough for one reply. Answer the person now."})
+                return act, self._told(act)
             verb = self._verbs().get(call.name)
             if verb is None:
                 raise _Refused("There is no such tool.")
@@ -319,7 +320,7 @@ class Toolbox:
                 }
                 for one in found.memories
             ]
-            return _Done({"query": query}, {"found": rows})
+            return _Done({"query": _own_part(query, self.said)}, {"found": rows})
 
         def recorded() -> _Done:
             done = work()
@@ -444,10 +445,31 @@ def _content(text: str) -> set[str]:
     return {word for word in words(text) if word not in STOP_WORDS}
 
 
+def _own_part(query: str, said: str) -> str:
+    """Return those words of a query that the person's message has too.
+
+    The others may be a memory's, and a record would keep them when it is forgotten.
+    """
+    own = set(words(said))
+    return " ".join(word for word in query.split() if own.issuperset(words(word)))
+
+
 def _repeats(said: str, memory: Memory) -> bool:
-    """Tell whether a message says what a memory says: half of its words, or more."""
-    content = _content(f"{memory.text} {memory.answer}")
-    return bool(content) and 2 * len(content & _content(said)) >= len(content)
+    """Tell whether a message says what a memory says: half of its words, a number or a name."""
+    text = f"{memory.text} {memory.answer}"
+    content = _content(text)
+    again = content & _content(said)
+    return bool(again) and (2 * len(again) >= len(content) or not again.isdisjoint(_marks(text)))
+
+
+def _marks(text: str) -> set[str]:
+    """Return the words that may tell by themselves what a text is about: numbers and names."""
+    marks = {word for word in words(text) if any(character.isdigit() for character in word)}
+    for sentence in _SENTENCES.findall(text):
+        for word in sentence.split()[1:]:
+            if word.strip("\"'“”„‘’«»(")[:1].isupper():
+                marks.update(words(word))
+    return marks - STOP_WORDS
 
 
 def _shares(query: str, memory: Memory) -> bool:
@@ -462,14 +484,15 @@ def live_texts(
 ) -> dict[UUID, str]:
     """Return the texts, for a model, of the memories in these records that may be recalled now.
 
-    What is past, forgotten, expired, untrusted, waiting, or kept to another session is not among
-    them. One query, and none where no memory is named.
+    What is past or over, forgotten, expired, untrusted, waiting, or kept to another session is not
+    among them. One query, and none where no memory is named.
     """
     wanted = named_in(list(records))
     if not wanted:
         return {}
     with entered(scope):
-        rows = Memory.objects.within(scope).current().filter(pk__in=wanted, trusted=True)
+        rows = Memory.objects.within(scope).current().holding()
+        rows = rows.filter(pk__in=wanted, trusted=True)
         return {memory.pk: _line(memory) for memory in rows.within_reach(session_key)}
 
 

@@ -5,6 +5,7 @@ waits or touches the network: memory/llm.py does, and turns the outcome into err
 """
 
 import json
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -16,6 +17,8 @@ from accounts.text import clean_text
 LONGEST_LINE = 1024 * 1024
 MOST_CALLS = 16  # of tools, in one answer
 ARGUMENT_CHARS = 64_000
+# Servers refuse a whole prompt in which an earlier call's name has any other character.
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 _OPENS, _CLOSES = "<think>", "</think>"
 
@@ -215,8 +218,8 @@ class ArrivingCalls:
             if not id or id in taken or not id.isascii() or not id.isprintable():
                 id = new_call_id()
             taken.add(id)
-            name, arguments = clean_text(call.name.strip())[:64], clean_text(call.arguments)
-            calls.append(ToolCall(id, name, arguments))
+            name = _NOT_IN_NAMES.sub("_", clean_text(call.name.strip()))[:64]
+            calls.append(ToolCall(id, name, clean_text(call.arguments)))
         return tuple(calls)
 
 

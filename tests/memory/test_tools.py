@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 import memory
 from accounts.scope import Scope, entered
 from memory import tools
 from memory.models import Memory
-from memory.tombstones import bar
+from memory.tombstones import bar, barred
 from memory.tool_prompts import named_in, spelt_out
 from memory.tools import Allowed, Toolbox, borne_out
 from memory.wire import ToolCall
@@ -138,3 +140,48 @@ def test_a_record_reads_as_things_are_now(mara: Scope) -> None:
     assert now()["text"] == "I own two boats."
     memory.forget(mara, memory=boat.pk)
     assert "boat" not in json.dumps(now())
+
+
+def test_what_is_over_is_told_in_no_record(mara: Scope) -> None:
+    permit = memory.remember(mara, text="I have a parking permit.")
+    with entered(mara):
+        Memory.objects.within(mara).update(valid_until=timezone.now() - timedelta(hours=1))
+    assert tools.live_texts(mara, [{"memory": str(permit.pk)}]) == {}
+    with entered(mara):
+        Memory.objects.within(mara).update(valid_until=timezone.now() + timedelta(hours=1))
+    assert tools.live_texts(mara, [{"memory": str(permit.pk)}]) == {permit.pk: permit.text}
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "barred_then"),
+    [
+        ("My phone number is 030 5550199.", "Please drop 5550199 from your memory.", True),
+        ("I have a sister called Wilhelmina.", "Lose what you know of Wilhelmina!", True),
+        ("I have a sister called Wilhelmina.", "Forget it. And I own a boat.", False),
+    ],
+)
+def test_a_number_or_a_name_is_not_kept_from_the_message_that_has_it_forgotten(
+    mara: Scope, text: str, said: str, barred_then: bool
+) -> None:
+    gone = memory.remember(mara, text=text)
+    toolbox = box(mara, said)
+    use(toolbox, "search_memory", query=text)
+    assert use(toolbox, "forget_memory", id=gone.pk.hex[:8]) == {"outcome": "forgotten"}
+    with entered(mara):
+        assert barred(mara, toolbox.question) is barred_then
+
+
+def test_of_a_query_only_the_persons_own_words_are_written_down(mara: Scope) -> None:
+    memory.remember(mara, text="My phone number is 030 5550199.")
+    reply = Reply()
+    toolbox = box(mara, "How can I be reached by phone?", reply)
+    assert use(toolbox, "search_memory", query="Phone number 030 5550199")["found"]
+    assert [act["arguments"] for act in reply.acts] == [{"query": "Phone"}]
+
+
+def test_what_is_too_much_for_one_reply_is_not_written_down(mara: Scope) -> None:
+    reply = Reply()
+    toolbox = box(mara, "Hm.", reply)
+    told = [use(toolbox, "dance") for _ in range(tools.MOST_ACTS + 3)]
+    assert [("Enough" in one["error"]) for one in told] == [False] * tools.MOST_ACTS + [True] * 3
+    assert len(reply.acts) == len(toolbox.acts) == tools.MOST_ACTS

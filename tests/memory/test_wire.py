@@ -214,3 +214,10 @@ def test_more_calls_than_anything_honest_are_too_long() -> None:
     chunk = {"choices": [{"delta": {"tool_calls": many}}]}
     with pytest.raises(TooLong):
         read(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+
+def test_a_calls_name_has_only_what_every_server_takes_back() -> None:
+    odd = {"id": "a", "function": {"name": " functions.sävé memory ", "arguments": "{}"}}
+    chunk = {"choices": [{"delta": {"tool_calls": [odd]}}]}
+    (call,) = read(b"data: " + json.dumps(chunk).encode() + b"\n\n").calls
+    assert call.name == "functions_s_v__memory"
