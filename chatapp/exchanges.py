@@ -19,7 +19,9 @@ _SPEAKERS = {
 # The reply, its question, and what stands before them; nothing while the reply is being written.
 _EXCHANGE = """
 with reply as (
-  select r.session_id, r.position, q.id as question_id, q.position as question_position
+  select r.session_id, r.position, q.id as question_id, q.position as question_position,
+    coalesce(jsonb_path_exists(r.tool_calls,
+      '$[*] ? (@.name == "forget_memory" && !exists(@.result.error))'), false) as forgets
   from chatapp_message r join chatapp_message q on q.id = r.question_id
     and q.tenant_id = r.tenant_id and q.user_id = r.user_id
   where r.tenant_id = %(tenant)s and r.user_id = %(user)s and r.id = %(reply)s
@@ -30,7 +32,8 @@ with reply as (
     and m.position < reply.question_position and m.role in ('user', 'assistant') and m.text <> ''
   order by m.position desc limit %(tail)s
 )
-select m.session_id, m.id, m.text, m.created_at, m.role, m.position from chatapp_message m, reply
+select m.session_id, m.id, m.text, m.created_at, m.role, m.position, reply.forgets
+from chatapp_message m, reply
 where m.tenant_id = %(tenant)s and m.user_id = %(user)s
   and (m.id in (reply.question_id, %(reply)s) or m.id in (select id from before))
 order by m.id = %(reply)s, m.id = reply.question_id, m.position
@@ -46,8 +49,8 @@ def read_exchange(scope: Scope, reply_id: UUID) -> Exchange | None:
     rows = read_once(scope, _EXCHANGE, given)
     if not rows:
         return None
-    *before, question, reply = [_utterance(*row[1:]) for row in rows]
-    return Exchange(question, reply, rows[0][0], before)
+    *before, question, reply = [_utterance(*row[1:-1]) for row in rows]
+    return Exchange(question, reply, rows[0][0], before, forgets=rows[0][-1])
 
 
 def read_sessions(scope: Scope, keys: Sequence[UUID]) -> dict[UUID, SessionLabel]:

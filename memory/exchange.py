@@ -40,12 +40,14 @@ class Exchange:
     """A message of the person's with its reply, and what was said just before, oldest first.
 
     A memory of it names the id of `question` as its source. The reply stands right behind it.
+    `forgets`: something was forgotten in the reply, and either half may say what.
     """
 
     question: Utterance
     reply: Utterance
     session_key: UUID
     tail: Sequence[Utterance] = ()
+    forgets: bool = False
 
 
 type ReadExchange = Callable[[Scope, UUID], Exchange | None]

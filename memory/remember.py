@@ -78,7 +78,8 @@ def remember_exchange(claimed: Claim) -> None:
     auto_store = claimed.result.get("auto_store", True)
     extracting = auto_store and claimed.result.get("extract", True)
     endpoint = current_endpoint() if extracting else None
-    store = _prepared(claimed, exchange) if auto_store and not claimed.step else None
+    storing = auto_store and not claimed.step and not exchange.forgets
+    store = _prepared(claimed, exchange) if storing else None
     if learnt and claimed.step != "told":
         # A message is learnt from once, whatever became of it.
         with jobs.writing(claimed) as scope:

@@ -195,6 +195,26 @@ def test_forget_my_phone_number(mara: Person, model: StubModel) -> None:
     assert "The user's phone number is 555 0134." in texts(mara)
 
 
+def test_a_reply_that_forgets_is_not_kept_word_for_word(mara: Person, model: StubModel) -> None:
+    session = new_chat(mara)
+    code = memory.remember(mara.scope, text="The user's door code is 88217.")
+    acts(
+        model,
+        [call("search_memory", query="code")],
+        [call("forget_memory", id=handle(code))],
+        text="Gone: 88217 is deleted.",
+    )
+    chat(mara, session, "Get rid of that one, will you.")
+    acts(model, [call("forget_memory", id="none")], text="There is no such memory.")
+    chat(mara, session, "And of the one about my attic.")
+    work(mara)
+    with entered(mara.scope):
+        kept = Memory.objects.within(mara.scope).filter(kind="exchange")
+        assert [one.text for one in kept] == ["And of the one about my attic."]
+    told = [one.answer for one in memory.recall(mara.scope, "88217 door code").memories]
+    assert not any("88217" in answer for answer in told)
+
+
 def test_what_has_changed_takes_the_place_of_what_was(mara: Person, model: StubModel) -> None:
     session = new_chat(mara)
     oslo = memory.remember(mara.scope, text="The user lives in Oslo.")
