@@ -143,7 +143,8 @@ def _parser() -> MarkdownIt:
     parser.disable(["reference", "image", "html_block", "html_inline"])
     parser.inline.ruler.at("text", _text)
     parser.use(tasklists_plugin)
-    # markdown-it's own way to say which links may be: a method that is replaced on the instance.
+    # markdown-it's own way to say which links may be is a method that is replaced on the instance,
+    # which its types do not foresee.
     parser.validateLink = _may_lead  # type: ignore[method-assign, assignment]
     if parser.linkify is not None:
         parser.linkify.set({"fuzzy_link": False, "fuzzy_ip": False, "fuzzy_email": False})

@@ -16,13 +16,13 @@ from accounts.scope import Scope, entered, read_once, write_once
 from memory import embedder
 from memory.exchange import Speaker
 from memory.find import Here, Hit, Row, find, read_core
-from memory.folding import folded, words
+from memory.folding import folded
 from memory.jobs import lock_name
 from memory.limits import Limits
 from memory.models import Memory, Recalled
 from memory.prompts import block_tokens, memory_line, tokens
 from memory.reasons import Reasons
-from memory.stop_words import STOP_WORDS
+from memory.terms import terms_of
 from memory.used import names
 
 logger = logging.getLogger(__name__)
@@ -228,19 +228,19 @@ def _heard(hit: Hit) -> str:
     return hit.row.text if hit.speaker is Speaker.PERSON else hit.row.answer
 
 
-def _told(hits: Iterable[Hit]) -> dict[UUID, set[str]]:
-    """Return the words of the facts that came from each message."""
-    told: dict[UUID, set[str]] = {}
+def _told(hits: Iterable[Hit]) -> dict[UUID, set[int]]:
+    """Return the terms of the facts that came from each message."""
+    told: dict[UUID, set[int]] = {}
     for hit in hits:
         if hit.row.source and not _is_exchange(hit):
-            told.setdefault(hit.row.source, set()).update(words(hit.row.text))
+            told.setdefault(hit.row.source, set()).update(terms_of(hit.row.text))
     return told
 
 
-def _says_nothing_new(hit: Hit, told: dict[UUID, set[str]]) -> bool:
+def _says_nothing_new(hit: Hit, told: dict[UUID, set[int]]) -> bool:
     if hit.row.source is None or hit.row.source not in told or hit.speaker is Speaker.ASSISTANT:
         return False
-    said = set(words(hit.row.text)) - STOP_WORDS
+    said = set(terms_of(hit.row.text))  # stems: "I live" and "the user lives" are the same
     return len(said & told[hit.row.source]) >= SAID_AGAIN * len(said)
 
 

@@ -326,3 +326,22 @@ def test_what_the_reply_names_is_kept_as_used(talk: Conversation) -> None:
     run(talk.scope, exchange)
     used = {source.text: source.used for source in read_for_reply(talk.scope, exchange.reply.id)}
     assert used == {named.text: True, "The user owns a boat.": False}
+
+
+def test_an_exchange_that_its_facts_tell_whole_is_not_told_beside_them(mara: Scope) -> None:
+    source = uuid4()
+    keep(mara, "The user is vegetarian.", source=source)
+    keep(mara, "The user lives in Porto.", source=source)
+    said = {"kind": "exchange", "source": source, "answer": "Good to know."}
+    exchange = keep(mara, "I'm vegetarian and I live in Porto.", **said)
+    found = ask(mara, "Plan my Friday dinner at home.")
+    assert sorted(texts(found)) == ["The user is vegetarian.", "The user lives in Porto."]
+    assert [one.id for one in found.passed_over] == [exchange.pk]
+
+
+def test_an_exchange_that_says_more_than_its_facts_is_told_behind_them(mara: Scope) -> None:
+    source = uuid4()
+    keep(mara, "The user is vegetarian.", source=source)
+    said = {"kind": "exchange", "source": source, "answer": "Shall I look for a table?"}
+    keep(mara, "I'm vegetarian. On Friday my parents visit from Lisbon, with two dogs.", **said)
+    assert len(ask(mara, "Plan my Friday dinner at home.").memories) == 2

@@ -180,6 +180,7 @@ def test_no_password_stands_on_a_command_line(running: Servers) -> None:
         assert secret not in lines
 
 
+# An ordinary user's servers run as that user: there is no account to give up.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts to use")
 def test_as_root_the_servers_run_under_an_account_without_rights(running: Servers) -> None:
     postgres, valkey = both(running)

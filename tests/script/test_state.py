@@ -58,6 +58,7 @@ def test_others_may_pass_the_state_folder_but_read_nothing(own: State) -> None:
         assert file.stat().st_mode & 0o777 == 0o600
 
 
+# The folder of somebody else can only be made by giving one away.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_state_of_somebody_else_is_refused_by_name(own: State) -> None:
     os.chown(own.folder, 65534, 65534)
