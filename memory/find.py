@@ -20,6 +20,7 @@ from memory.terms import read_question
 TEXT_CHARS = 4_000
 QUESTION_CHARS = 2_000
 MOST = 100_000
+OF_ALL_KINDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ def find(
     ends = None if within_ms is None else time.monotonic() + within_ms / 1_000
     asked = read_question(question[:QUESTION_CHARS], today=today)
     here = here or Here()
-    want = limit
+    # Of one kind about every other is: a second search costs as much as the first.
+    want = OF_ALL_KINDS * limit if kinds else limit
     while True:
         found = provider().recall(
             scope,
