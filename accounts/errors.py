@@ -51,7 +51,7 @@ class NotFound(AppError):
 
     code = "not_found"
     http_status = 404
-    message = _("There is nothing here.")
+    message = _("It does not exist, or it is not yours.")
 
 
 class TooMuch(AppError):

@@ -651,6 +651,7 @@ def complete_json(
     async def ask(client: "AsyncOpenAI") -> Any:
         place = endpoint.base_url, endpoint.model
         known = _forms.get(place)
+        away: _Failed | None = None
         for form in [known] if known else list(Form):
             last = known is not None or form is Form.WORDS
             # A server may answer 500 to a form that it does not know: then on to the next.
@@ -660,8 +661,14 @@ def complete_json(
                 answer = await _answer(client, endpoint, wanted, attempts=attempts)
                 value = _fitting(answer, accepts or schema)
             except _Failed as failed:
-                unknown = failed.may_be_a_parameter or (failed.status or 0) >= 500
-                if last or not (unknown or failed.error.code == "provider_unusable"):
+                unusable = failed.error.code == "provider_unusable"
+                if (failed.status or 0) >= 500:
+                    away = failed
+                if last and unusable and away:
+                    # It had no chance to show which form it knows: to be asked again, and not for
+                    # good the server whose answers are of no use.
+                    raise away from None
+                if last or not (unusable or failed.may_be_a_parameter or away is failed):
                     raise
             else:
                 _forms[place] = form

@@ -730,6 +730,16 @@ def test_a_server_that_breaks_on_schemas_is_asked_otherwise(stub: StubModel) -> 
     assert len(stub.requests) == 3
 
 
+def test_a_server_that_fails_and_then_talks_is_one_to_be_asked_again(stub: StubModel) -> None:
+    stub.script(text="Hello there!", kind="chat")
+    stub.script(status=500, kind="json", times=2)
+    with pytest.raises(Unavailable):
+        facts(stub)
+    stub.reset()
+    stub.script(answer={"facts": ["a"]}, kind="json")
+    assert facts(stub) == {"facts": ["a"]}
+
+
 def test_a_server_that_overlooks_the_schema_is_asked_otherwise(stub: StubModel) -> None:
     stub.script(answer={"facts": ["a"]}, kind="chat")
     stub.script(text="I like tea too!", answer=None, kind="json")
