@@ -263,6 +263,7 @@ def test_a_socket_that_says_nothing_for_a_while_stays_open(mara: Person) -> None
     with Wire(mara).socket() as socket:
         until(socket, "hello")
         with pytest.raises(TimeoutError):
-            socket.recv(timeout=8)
+            for _ in range(10):  # what the job after the first reply still tells
+                socket.recv(timeout=8)
         socket.send('{"type": "ping"}')
         until(socket, "pong")
