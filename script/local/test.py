@@ -1,6 +1,7 @@
 """script/test: the tests, with servers of their own.
 
-    script/test [PYTEST ARGUMENTS]   start servers, run the tests, stop the servers
+    script/test [PYTEST ARGUMENTS]   start servers, run the tests, stop the servers; without
+                                     arguments all of them, the browser's behind the others
     script/test --keep [ARGUMENTS]   the same, and leave the servers running for the next time
     script/test --env [NAME]         have servers running under a name and print their variables,
                                      for `eval "$(script/test --env)"` and then .venv/bin/pytest;
@@ -31,6 +32,10 @@ from local.state import ADDRESSES, CLONE, State
 
 NAMED = "shared"
 MOST_AT_ONCE = 16
+# A journey shares the processors with a whole product, so these go one by one.
+JOURNEYS = "tests/browser"
+# pytest's exit codes for a run that came to its end, well or not; one broken off ends all.
+FINISHED = (0, 1)
 HARMFUL = (
     *("OPENAI_API_KEY", "OPENAI_BASE_URL", "CHAT_MODEL", "MEMORY_PROVIDER", "RECOLLECT_AS"),
     *ADDRESSES,
@@ -107,10 +112,27 @@ def _run(arguments: Sequence[str], *, keep: bool) -> int:
         environment |= variables(own)
         if browser:
             environment["RECOLLECT_CHROMIUM"] = browser
-        pytest = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *arguments], cwd=CLONE, env=environment
-        )
-        return wait(pytest)
+        worst = 0
+        for given in passes(arguments, processors=os.cpu_count() or 1):
+            code = wait(
+                subprocess.Popen(
+                    [sys.executable, "-m", "pytest", *given], cwd=CLONE, env=environment
+                )
+            )
+            if code not in FINISHED:
+                return code
+            worst = worst or code
+        return worst
+
+
+def passes(arguments: Sequence[str], *, processors: int) -> list[list[str]]:
+    """The arguments of each run of pytest: one as it is asked for, or two that make up all."""
+    if arguments:
+        return [list(arguments)]
+    # A file stays in one process: its tests share what they start. More than four processes only
+    # wait for the one Postgres.
+    together = ["-n", str(min(processors, 4)), "--dist", "loadfile"] if processors > 1 else []
+    return [[*together, f"--ignore={JOURNEYS}"], [JOURNEYS]]
 
 
 def wait(child: "subprocess.Popen[bytes]") -> int:

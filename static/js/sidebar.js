@@ -92,7 +92,8 @@ function removeRow(id, current) {
 
 function retitle(title) {
   const heading = $("#session-title");
-  if (heading && heading.textContent !== title) heading.textContent = title;
+  // While it is being renamed the field stands there, with what was typed.
+  if (heading && !$(".rename", heading) && heading.textContent !== title) heading.textContent = title;
   document.title = `${title} · Recollect`;
 }
 

@@ -1,10 +1,12 @@
 """What is typed: input methods, and text that looks like code."""
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from playwright.sync_api import CDPSession, Locator, expect
 
 from tests.browser.people import Person
+from tests.browser.wire import Wire
 from tests.stub_model import StubModel
 
 SCRIPT = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -80,6 +82,21 @@ def test_enter_during_composition_renames_nothing(mara: Person) -> None:
     expect(mara.sessions.first).to_contain_text("日本")
     mara.page.reload()
     expect(mara.page.locator("#session-title")).to_have_text("日本")
+
+
+def test_a_change_from_elsewhere_leaves_a_rename_under_way_as_it_is(mara: Person) -> None:
+    mara.ask("A plain title")
+    box = mara.begin_rename()
+    box.fill("Half a titl")
+    path = urlsplit(mara.page.url).path
+    status, _ = Wire(mara).post(f"{path}rename/", {"title": "From another tab"})
+    assert status == 200
+    expect(mara.sessions.first).to_contain_text("From another tab")
+    expect(box).to_have_value("Half a titl")
+    mara.page.keyboard.type("e")
+    mara.page.keyboard.press("Enter")
+    expect(mara.page.locator("#session-title")).to_have_text("Half a title")
+    expect(mara.sessions.first).to_contain_text("Half a title")
 
 
 def test_text_that_looks_like_code_stays_text_everywhere(mara: Person, stub: StubModel) -> None:

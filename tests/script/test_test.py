@@ -59,3 +59,12 @@ def test_a_test_process_sees_only_the_test_servers(base: State) -> None:
     assert set(state.ADDRESSES) < set(test.HARMFUL)
     assert "OPENAI_API_KEY" in test.HARMFUL
     assert os.environ["RECOLLECT_STATE"] == str(base.folder)
+
+
+def test_a_whole_run_leaves_no_test_out_and_takes_none_twice(base: State) -> None:
+    at_once, journeys = test.passes([], processors=2)
+    assert at_once == ["-n", "2", "--dist", "loadfile", "--ignore=tests/browser"]
+    assert journeys == ["tests/browser"]
+    assert (state.CLONE / test.JOURNEYS).is_dir()
+    assert test.passes([], processors=1)[0] == ["--ignore=tests/browser"]
+    assert test.passes(["tests/memory", "-x"], processors=2) == [["tests/memory", "-x"]]
