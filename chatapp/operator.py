@@ -17,7 +17,6 @@ from accounts.errors import InvalidInput, ProviderError
 from accounts.web import SeeOther
 from memory import embedder
 from memory.discovery import HOSTS, PORTS, find_servers
-from memory.llm import Endpoint, embed_remote, list_models
 from memory.model_choice import (
     Refused,
     choose_embeddings,
@@ -29,7 +28,10 @@ from memory.model_choice import (
     key_for,
     overview,
 )
+from memory.model_list import list_models
+from memory.model_server import Endpoint
 from memory.models import ModelSettings
+from memory.remote_vectors import embed_remote
 
 logger = logging.getLogger(__name__)
 

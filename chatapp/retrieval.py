@@ -15,8 +15,8 @@ from chatapp.turn import Turn
 from chatapp.warming import Warming
 from memory import embedder
 from memory.commands import told_to_remember
-from memory.llm import Endpoint
 from memory.model_choice import current_endpoint
+from memory.model_server import Endpoint
 from memory.recall import Recall, recall
 from memory.suspicion import reason_to_wait
 from memory.vectors import Embedded

@@ -12,7 +12,7 @@ from django.db import Error as DatabaseError
 
 from accounts.errors import ProviderError
 from chatapp.steps import step
-from memory import embedder, llm
+from memory import embedder, model_server
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Warming:
             await step(embedder.follow)
         except (DatabaseError, ProviderError) as error:
             logger.warning("the choice of embedder is not known yet: %s", type(error).__name__)
-        for load in (embedder.warm, llm.warm):
+        for load in (embedder.warm, model_server.warm):
             try:
                 await loop.run_in_executor(None, load)
             except ProviderError as error:  # replies go without memory, and say so

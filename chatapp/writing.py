@@ -21,7 +21,7 @@ from chatapp.running import Ending, Running, Status
 from chatapp.steps import slow_step, step
 from chatapp.turn import Acts, Turn
 from memory import llm
-from memory.llm import Endpoint
+from memory.model_server import Endpoint
 from memory.prompts import memory_block, new_fence
 from memory.recall import Recall, record
 from memory.tools import ShownAct, Toolbox, shown_acts

@@ -17,7 +17,7 @@ from typing import Any
 
 from django.conf import settings
 
-from memory.llm import models_in
+from memory.model_list import models_in
 
 PORTS = {11434: "Ollama", 8080: "llama.cpp", 1234: "LM Studio", 8000: "vLLM"}
 HOSTS = ("127.0.0.1", "host.docker.internal")

@@ -30,8 +30,9 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import InvalidInput, Misconfigured, ProviderError, Unavailable
 from accounts.text import clean_text
-from memory.llm import Endpoint, embed_remote
 from memory.model_choice import OPENAI, current_embeddings, same_server
+from memory.model_server import Endpoint
+from memory.remote_vectors import embed_remote
 from memory.vectors import Vectors, units
 
 if TYPE_CHECKING:

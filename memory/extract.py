@@ -17,6 +17,7 @@ from accounts.models import User
 from accounts.scope import Scope
 from accounts.text import one_line
 from memory import jobs
+from memory.answers import complete_json
 from memory.claims import is_safety, sentence, tells_change
 from memory.commands import told_to_remember
 from memory.consolidate import Draft, Old, consolidate
@@ -29,7 +30,7 @@ from memory.gate import Claimed, refusal
 from memory.jobs import Claim
 from memory.keys import entries_of, spell
 from memory.learn import consider
-from memory.llm import Endpoint, complete_json
+from memory.model_server import Endpoint
 from memory.models import Memory
 from memory.profile import changed
 from memory.prompts import (

@@ -22,6 +22,7 @@ from accounts.errors import InvalidInput, Rejected
 from accounts.scope import Scope, entered
 from accounts.text import one_line
 from memory import embedder, jobs
+from memory.answers import complete_json
 from memory.claims import same_claim, sentence
 from memory.consolidate import confirm, keep_version
 from memory.folding import words
@@ -29,8 +30,8 @@ from memory.gate import Claimed, about_answering, pattern_refusal, persona_refus
 from memory.jobs import WHOLE_SCOPE, Claim
 from memory.json_answer import numbered
 from memory.keys import entries_of, spell
-from memory.llm import Endpoint, complete_json
 from memory.model_choice import current_endpoint
+from memory.model_server import Endpoint
 from memory.models import Job, Memory, MemorySettings, Usage
 from memory.profile import changed
 from memory.prompts import (

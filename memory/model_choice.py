@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from accounts.errors import InvalidInput
 from accounts.seal import seal, unseal
 from accounts.text import one_line
-from memory.llm import Endpoint
+from memory.model_server import Endpoint
 from memory.models import ModelSettings
 
 OPENAI = "https://api.openai.com/v1"

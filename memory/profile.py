@@ -14,12 +14,12 @@ from accounts.errors import Rejected
 from accounts.scope import Scope, entered, write_once
 from accounts.text import one_line
 from memory import jobs
+from memory.answers import complete_json
 from memory.claims import sentence
 from memory.folding import words
 from memory.gate import Claimed, borne_part, other_names, shape_refusal
 from memory.jobs import Claim
 from memory.json_answer import numbered
-from memory.llm import complete_json
 from memory.model_choice import current_endpoint
 from memory.models import Job, Memory, Profile
 from memory.prompts import MOST_SENTENCES, PROFILE_SCHEMA, list_of, new_fence, profile_messages

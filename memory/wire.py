@@ -1,7 +1,8 @@
 """Reads what a model's server streams, however far it strays from the protocol.
 
 Bytes go in as they arrive; text, the reason for the end, and what went wrong come out. Nothing here
-waits or touches the network: memory/llm.py does, and turns the outcome into errors for people.
+waits or touches the network: memory/model_server.py does, and memory/llm.py turns the outcome into
+errors for people.
 """
 
 import json

@@ -326,7 +326,7 @@ def test_what_goes_wrong_is_said_and_the_question_stays(
     """A32: on an error, a time-out or a lie of the model's server the question stays, the reply
     is marked and says why, and Retry is offered."""
     settings.FIRST_TOKEN_TIMEOUT = settings.SILENCE_TIMEOUT = 1
-    monkeypatch.setattr("memory.llm.ATTEMPTS", 1)
+    monkeypatch.setattr("memory.model_server.ATTEMPTS", 1)
     model.script(reply)
     session = new_chat(mara)
     seen = ask(mara, session, "Are you there?")

@@ -11,13 +11,13 @@ from accounts.errors import Misconfigured
 from chatapp import warming
 from chatapp.retrieval import vector_of
 from chatapp.warming import Warming
-from memory import embedder, llm
+from memory import embedder, model_server
 
 
 def slow_to_load(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     ready = threading.Event()
     monkeypatch.setattr(embedder, "warm", lambda: ready.wait(10))
-    monkeypatch.setattr(llm, "warm", lambda: None)
+    monkeypatch.setattr(model_server, "warm", lambda: None)
     return ready
 
 

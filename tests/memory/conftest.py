@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.join import new_person
 from accounts.models import Membership, User
 from accounts.scope import Scope, entered, entered_person
-from memory import embedder
+from memory import answers, embedder, llm
 from memory.exchange import Exchange, Speaker, Utterance
 from memory.keys import entries_of, findable, spell
 from memory.models import Job, Memory
@@ -147,6 +147,16 @@ def _told(settings: Any) -> None:
 @pytest.fixture
 def talk(mara: Scope) -> Conversation:
     return Conversation(mara)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    """A model's server of which nothing is known yet."""
+    answers._forms.clear()
+    llm._no_usage.clear()
+    llm._no_tools.clear()
+    with StubModel() as running:
+        yield running
 
 
 @pytest.fixture
