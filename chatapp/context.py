@@ -22,7 +22,8 @@ def memory_counts(scope: Scope) -> MemoryCounts:
         "select count(*) filter (where status = 'current'),"
         " count(*) filter (where status = 'waiting')"
         " from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s"
-        " and status in ('current', 'waiting')",
+        " and status in ('current', 'waiting')"
+        " and (expires_at is null or expires_at > now())",
         {"tenant": scope.tenant_id, "user": scope.user_id},
     )
     return MemoryCounts(*rows[0])

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -73,7 +74,8 @@ def _next(last: Membership | Departure, following: Membership | Departure) -> st
 def _counted_rows(tenant_id: int, page: list[Membership | Departure]) -> list[dict[str, Any]]:
     """Return what the list shows of each person. Call it as the reviewer."""
     rows = {"tenant_id": tenant_id, "user_id__in": [one.user_id for one in page]}
-    live, waits = ~Q(status=Memory.Status.TRASH), Q(status=Memory.Status.WAITING)
+    lasts = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    live, waits = lasts & ~Q(status=Memory.Status.TRASH), lasts & Q(status=Memory.Status.WAITING)
     kept: dict[int, tuple[int, int]] = {
         user: (count, waiting)
         for user, count, waiting in Memory.unscoped.filter(**rows)

@@ -114,7 +114,8 @@ _ROWS = """
 select s.id, s.title, s.last_activity_at, s.message_count,
   exists (select 1 from chatapp_replyticket t where t.session_id = s.id),
   exists (select 1 from memory_memory m where m.tenant_id = s.tenant_id and m.user_id = s.user_id
-    and m.session_key = s.id and m.kind <> 'exchange' and m.status = 'current')
+    and m.session_key = s.id and m.kind <> 'exchange' and m.status = 'current'
+    and (m.expires_at is null or m.expires_at > now()))
 from chatapp_chatsession s where s.tenant_id = %(tenant)s and s.user_id = %(user)s
 """
 

@@ -213,6 +213,7 @@ STORAGES = {"staticfiles": {"BACKEND": "chatapp.assets.Collected"}}
 # Served from where they lie while somebody works on them, and where nothing was collected.
 WHITENOISE_USE_FINDERS = DEBUG or not (STATIC_ROOT / "staticfiles.json").is_file()
 WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")

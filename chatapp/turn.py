@@ -488,7 +488,8 @@ _END = """
 delete from chatapp_replyticket where reply_id = %(reply)s;
 select exists (select 1 from chatapp_replyticket where session_id = %(session)s),
   exists (select 1 from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s
-    and session_key = %(session)s and kind <> 'exchange' and status = 'current')
+    and session_key = %(session)s and kind <> 'exchange' and status = 'current'
+    and (expires_at is null or expires_at > now()))
 """
 
 

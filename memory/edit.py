@@ -26,16 +26,16 @@ from memory.profile import changed as profile_changed
 from memory.providers.base import provider
 from memory.remember import embedded_or_later, make_findable
 from memory.suspicion import reason_to_wait
-from memory.trash import empty_later
+from memory.trash import empty_later, make_way
 
 # What `undo` takes back.
 UNDOABLE = ("edited", "forgotten")
 
 
 def one(scope: Scope, memory: UUID) -> Memory:
-    """Return the memory; NotFound if it does not exist or is not this person's."""
+    """Return the memory; NotFound if it does not exist, is not this person's, or has expired."""
     with entered(scope):
-        found = Memory.objects.within(scope).filter(pk=memory).first()
+        found = Memory.objects.within(scope).unexpired().filter(pk=memory).first()
     if found is None:
         raise NotFound
     return found
@@ -114,7 +114,8 @@ def _put(memory: Memory, *, text: str, first_person: str) -> None:
 
 
 def _locked(scope: Scope, memory: UUID) -> Memory:
-    found = Memory.objects.within(scope).select_for_update().filter(pk=memory).first()
+    rows = Memory.objects.within(scope).unexpired().select_for_update()
+    found = rows.filter(pk=memory).first()
     if found is None:
         raise NotFound
     return found
@@ -123,6 +124,7 @@ def _locked(scope: Scope, memory: UUID) -> Memory:
 def _refuse_second(scope: Scope, memory: Memory) -> None:
     if memory.kind == Memory.Kind.EXCHANGE or memory.status != Memory.Status.CURRENT:
         return
+    make_way(scope, memory)
     same = Memory.objects.within(scope).current().facts().filter(key=memory.key)
     if same.exclude(pk=memory.pk).exists():
         raise InvalidInput(_("This is remembered already."))
@@ -163,12 +165,15 @@ def forget(scope: Scope, *, memory: UUID, restore: bool = False) -> Memory:
 def _hold_again(scope: Scope, *, superseded_by: Memory) -> list[Memory]:
     """Make current again what this memory took the place of, unless the same claim is there."""
     again = []
-    for old in Memory.objects.within(scope).filter(
-        superseded_by=superseded_by, status=Memory.Status.PAST
+    for old in (
+        Memory.objects.within(scope)
+        .unexpired()
+        .filter(superseded_by=superseded_by, status=Memory.Status.PAST)
     ):
         same = Memory.objects.within(scope).current().facts().filter(key=old.key)
         if same.exists():
             continue
+        make_way(scope, old)
         MemoryVersion.objects.within(scope).filter(memory=old, change="superseded").delete()
         old.status, old.valid_until, old.because = Memory.Status.CURRENT, None, ""
         old.updated_at = timezone.now()
@@ -219,8 +224,6 @@ def undo(scope: Scope, *, memory: UUID, version: int | None = None) -> Memory:
             kept.status = last.status  # an older text of what was superseded does not hold again
         if kept.status != Memory.Status.TRASH:
             kept.trashed_at = None
-        if kept.expires_at and kept.expires_at <= timezone.now():
-            kept.expires_at = None  # it ended in the trash
         if kept.kind == Memory.Kind.EXCHANGE and kept.status == Memory.Status.PAST:
             kept.status = Memory.Status.CURRENT  # Its facts say below whether it may be.
         if kept.status == Memory.Status.CURRENT:
@@ -270,6 +273,7 @@ def accept(scope: Scope, *, memory: UUID) -> Memory:
             _replace(scope, kept.would_replace, by=known, at=now)
             kept.delete()
             return confirm(scope, known, at=now)
+        make_way(scope, kept)
         replaces, kept.would_replace = kept.would_replace, None
         kept.status, kept.because, kept.trusted = Memory.Status.CURRENT, "", True
         kept.updated_at = now

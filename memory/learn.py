@@ -191,7 +191,7 @@ def _material(scope: Scope, claimed: Claim) -> _Material:
         exchanges = exchanges.filter(created_at__gte=since)
     if read:
         exchanges = exchanges.filter(updated_at__gt=read)
-    learnt = Memory.objects.within(scope).filter(kind__in=_KINDS)
+    learnt = Memory.objects.within(scope).unexpired().filter(kind__in=_KINDS)
     standing = (Memory.Status.CURRENT, Memory.Status.WAITING)
     return _Material(
         list(reversed(exchanges.order_by("-created_at")[:STATEMENTS])),

@@ -33,7 +33,7 @@ def learnt_for_replies(scope: Scope, reply_ids: Collection[UUID]) -> dict[UUID, 
             Job.objects.within(scope).filter(kind=Job.Kind.REMEMBER, source__in=list(reply_ids))
         )
         wanted = {UUID(one) for job in jobs for one in _ids(job)}
-        kept = {memory.pk: memory for memory in Memory.objects.within(scope).filter(pk__in=wanted)}
+        kept = Memory.objects.within(scope).unexpired().in_bulk(wanted)
     gone = [memory for memory in kept.values() if memory.status == Memory.Status.TRASH]
     versions = undoable(scope, gone) if gone else {}
     return {job.source: _view(job, kept, versions) for job in jobs}

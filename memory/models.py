@@ -182,6 +182,12 @@ class Memory(OwnedModel):
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its words are shown to nobody: it is in the trash, or has expired."""
+        over = self.expires_at is not None and self.expires_at <= timezone.now()
+        return over or self.status == Memory.Status.TRASH
+
 
 # The children of a memory have one constraint that carries their owner with it (same_owner), and
 # not Django's beside it: each is looked up for every memory that is erased.

@@ -347,7 +347,10 @@ def mark_used(scope: Scope, *, reply: UUID, question: str, answer: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A memory that was found for a reply, as it is now; without text when it was forgotten."""
+    """A memory that was found for a reply, as it is now.
+
+    `gone`: it was forgotten or has expired; then nothing of its words is told, nor what matched.
+    """
 
     id: UUID
     kind: str
@@ -379,14 +382,14 @@ def read_for_reply(scope: Scope, reply: UUID) -> list[Source]:
 
 def _source(row: Recalled) -> Source:
     memory = row.memory
-    gone = memory.status == Memory.Status.TRASH
+    gone = memory.is_gone
     return Source(
         id=memory.pk,
         kind=memory.kind,
         text="" if gone else memory.text,
         answer="" if gone else memory.answer,
         score=row.score,
-        because=[reason for reason in row.because.split("; ") if reason],
+        because=[] if gone else [reason for reason in row.because.split("; ") if reason],
         created_at=memory.created_at,
         session_key=memory.session_key,
         source=memory.source,

@@ -73,7 +73,8 @@ def decline(scope: Scope, *, memory: UUID) -> Memory:
 def _set(scope: Scope, memory: UUID, *, of: str, to: str, because: str) -> Memory:
     with entered(scope):
         jobs.hold(scope)
-        kept = Memory.objects.within(scope).filter(pk=memory, status=of).first()
+        rows = Memory.objects.within(scope).unexpired()
+        kept = rows.filter(pk=memory, status=of).first()
         if kept is None:
             raise InvalidInput(_("It does not wait for you."))
         now = timezone.now()
@@ -92,7 +93,7 @@ def acceptable(scope: Scope) -> list[UUID]:
     What gives orders or claims to be the system is looked at one by one.
     """
     with entered(scope):
-        waiting = Memory.objects.within(scope).filter(status=Memory.Status.WAITING)
+        waiting = Memory.objects.within(scope).unexpired().filter(status=Memory.Status.WAITING)
         rows = list(waiting.order_by("created_at")[: 2 * AT_ONCE])
     plain = [one.pk for one in rows if not reason_to_wait(f"{one.text}\n{one.answer}")]
     return plain[:AT_ONCE]

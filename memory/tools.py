@@ -537,7 +537,7 @@ def shown_acts(
     kept: dict[UUID, Memory] = {}
     if ids:
         with entered(scope):
-            kept = Memory.objects.within(scope).in_bulk(ids)
+            kept = Memory.objects.within(scope).unexpired().in_bulk(ids)
     return {
         reply: [_shown(number, act, kept) for number, act in enumerate(acts)]
         for reply, acts in by_reply.items()

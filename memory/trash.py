@@ -63,6 +63,12 @@ def empty(claimed: Claim) -> None:
             jobs.finish(claimed)
 
 
+def make_way(scope: Scope, memory: Memory) -> None:
+    """Erase what has expired and makes the same claim: a claim holds once. In the transaction."""
+    over = Memory.objects.within(scope).filter(key=memory.key, expires_at__lte=timezone.now())
+    _erase(scope, list(over.exclude(pk=memory.pk).values_list("pk", "source")))
+
+
 def empty_now(scope: Scope) -> int:
     """Return how many memories were erased for good: all that are in the trash, no undo.
 

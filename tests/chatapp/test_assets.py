@@ -108,6 +108,13 @@ def test_where_nothing_was_collected_files_are_served_from_where_they_lie(source
     assert content == (source / "js" / "app.js").read_bytes()
 
 
+def test_the_site_manifest_says_what_it_is(collected: Path) -> None:
+    for url in ("/static/manifest.webmanifest", staticfiles_storage.url("manifest.webmanifest")):
+        headers, content = get(middleware(), url)
+        assert headers["Content-Type"].partition(";")[0] == "application/manifest+json"
+        assert content == (SOURCE / "manifest.webmanifest").read_bytes()
+
+
 def test_the_icon_that_browsers_ask_for_is_there(collected: Path) -> None:
     headers, content = get(middleware(), "/favicon.ico")
     assert content == (SOURCE / "favicon.ico").read_bytes()

@@ -1,17 +1,21 @@
 """The admin's pages: counts without text, a purge that says exactly what it did, the audit."""
 
 import re
+from datetime import timedelta
 from http import HTTPStatus
 
 import pytest
 from django.db import DatabaseError
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.join import change_role, join, leave, new_tenant
 from accounts.models import AuditEntry, Membership, Tenant
 from accounts.scope import Scope, entered, entered_tenant
 from chatapp import people
+from chatapp.context import memory_counts
 from chatapp.models import ChatSession, Message
+from chatapp.shown import MemoryCounts
 from memory import remember
 from memory.models import Memory
 from tests.chatapp.conftest import Person, new_chat, person, said
@@ -48,6 +52,21 @@ def memories(scope: Scope) -> int:
 def audit(tenant: Tenant) -> list[AuditEntry]:
     with entered_tenant(tenant.pk):
         return list(AuditEntry.objects.filter(tenant=tenant).order_by("pk"))
+
+
+def test_what_has_expired_is_counted_nowhere_before_it_is_erased(
+    ada: Person, known: Person
+) -> None:
+    with entered(known.scope):
+        kept = list(Memory.objects.within(known.scope).order_by("pk"))
+        Memory.objects.within(known.scope).filter(pk=kept[0].pk).update(status="waiting")
+        Memory.objects.within(known.scope).filter(pk__in=[one.pk for one in kept[:2]]).update(
+            expires_at=timezone.now() - timedelta(seconds=1)
+        )
+    page = ada.client.get(reverse("people", args=[ada.tenant.slug]))
+    rows = {row["user"].name: row for row in page.context["people"]}
+    assert (rows["Mara"]["memories"], rows["Mara"]["waiting"]) == (1, 0)
+    assert memory_counts(known.scope) == MemoryCounts(remembered=1, waiting=0)
 
 
 def test_an_admin_sees_who_is_there_and_how_much_and_not_a_word_of_it(
