@@ -13,6 +13,7 @@ from django.db.models import Case, F, Max, Q, When
 from django.utils.translation import gettext_noop
 
 from accounts.scope import Scope
+from memory import jobs
 from memory.claims import (
     attribute_of,
     contradicts,
@@ -23,7 +24,7 @@ from memory.claims import (
     tells_change,
 )
 from memory.folding import words
-from memory.models import Memory, MemoryVersion
+from memory.models import Job, Memory, MemoryVersion
 from memory.providers.base import Entry, provider
 from memory.stop_words import STOP_WORDS
 
@@ -217,7 +218,19 @@ def _add(scope: Scope, draft: Draft) -> bool:
         return False  # Only a writer that does not hold the scope could have been first.
     if draft.memory.status == Memory.Status.CURRENT:
         provider().remember(scope, entry=draft.entry)
+        embed_later(scope, draft.entry)
     return True
+
+
+def embed_later(scope: Scope, entry: Entry) -> bool:
+    """Tell whether a memory is found by its words alone; then let a job make its vectors.
+
+    For the transaction in which the provider is told of it.
+    """
+    without = not any(unit.vectors for unit in entry.units)
+    if without:
+        jobs.enqueue(scope, kind=Job.Kind.EMBED)
+    return without
 
 
 def confirm(scope: Scope, known: Memory, *, at: datetime) -> Memory:

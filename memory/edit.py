@@ -24,7 +24,7 @@ from memory.keys import findable, spell
 from memory.models import MEMORY_CHARS, Memory, MemoryVersion
 from memory.profile import changed as profile_changed
 from memory.providers.base import provider
-from memory.remember import embedded_or_later, make_findable
+from memory.remember import all_embedded_or_later, embedded_or_later, make_findable
 from memory.suspicion import reason_to_wait
 from memory.trash import empty_later, make_way
 
@@ -291,12 +291,14 @@ def _replace(scope: Scope, old: UUID | None, *, by: Memory, at: datetime) -> Non
 
 def make_findable_again(scope: Scope, memories: list[Memory]) -> None:
     """Embed memories that came back and tell the provider, unless they changed meanwhile."""
-    entries = [(memory, embedded_or_later(memory)) for memory in memories if findable(memory)]
-    if not entries:
+    back = [memory for memory in memories if findable(memory)]
+    if not back:
         return
+    entries = all_embedded_or_later(back)
     with entered(scope):
         jobs.hold(scope)
-        for memory, entry in entries:
+        for memory, entry in zip(back, entries, strict=True):
             now = Memory.objects.within(scope).filter(pk=memory.pk).first()
             if now and findable(now) and now.text == memory.text:
                 make_findable(scope, now, entry)
+                memory.by_words = now.by_words

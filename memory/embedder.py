@@ -4,8 +4,11 @@ The default embedder runs in this process: all-MiniLM-L6-v2 in int8, on onnxrunt
 English. Two settings choose another: EMBEDDINGS_MODEL any sentence-transformers model with an ONNX
 file (a name on the Hugging Face hub, or a folder), EMBEDDINGS=openai an embeddings address.
 
-embed       for workers and commands
+embed       for workers and commands; with a limit, for whatever a person waits for
 embed_one   for the web process: questions that wait together go through the model together
+
+A server that accepts and never answers keeps nobody waiting: who needs a vector now waits PATIENCE
+at most, and after one such wait nobody else waits for a while.
 """
 
 import asyncio
@@ -14,6 +17,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -57,6 +61,9 @@ CHARS_PER_PIECE = 20
 QUESTIONS_AT_ONCE = 8  # more is no faster for each, and lets the first ones wait
 QUESTIONS_DRAINED = 64
 FOLLOW_SECONDS = 5.0  # how long a web process may go on with the one before
+PATIENCE = 1.5  # seconds that a search, or the keeping of a note, waits for a server's vectors
+QUESTION_SECONDS = 5.0  # until a server is given up that was asked for somebody who waits
+REST_SECONDS = 5.0  # after it kept somebody waiting in vain, others do not wait for it
 
 
 class Embedder(Protocol):
@@ -145,12 +152,28 @@ def _made(
     return LocalEmbedder(model[-NAME_CHARS:], lambda: named_files(model))
 
 
-def embed(texts: Sequence[str]) -> Vectors:
+def embed(
+    texts: Sequence[str], *, within: float | None = None, by: Embedder | None = None
+) -> Vectors:
     """Return a unit vector for each text, float32 of shape (texts, dims), by the current embedder.
 
-    Raises InvalidInput for a text without a visible character, ProviderError if the embedder fails.
+    `by` names another. Raises InvalidInput for a text without a visible character, ProviderError
+    if the embedder fails; a server that has not answered after `within` seconds is Unavailable.
+    The model in this process is waited for: it works, and leaves nobody hanging.
     """
-    return current().embed(texts)
+    chosen = by or current()
+    if within is None or isinstance(chosen, LocalEmbedder) or not texts:
+        return chosen.embed(texts)
+    return _questions_for(chosen).answers(_required(texts), within)
+
+
+def known_dims() -> int | None:
+    """Return the length of the current embedder's vectors; None while its server told of none.
+
+    Asks nobody.
+    """
+    chosen = current()
+    return chosen.told_dims if isinstance(chosen, RemoteEmbedder) else chosen.dims
 
 
 async def embed_one(text: str, *, within: float | None = None) -> Vector:
@@ -160,14 +183,18 @@ async def embed_one(text: str, *, within: float | None = None) -> Vector:
     """
     embedder = current()
     _required([text])
-    waiting = _questions_for(embedder).ask(text)
+    questions = _questions_for(embedder)
+    waiting = questions.ask(text)
     try:
         async with asyncio.timeout(within):
             return await asyncio.wrap_future(waiting)
     except TimeoutError:
-        raise Unavailable(
-            _("The memories could not be searched in time."), code="embedder_timeout"
-        ) from None
+        questions.in_vain()
+        raise _too_late() from None
+
+
+def _too_late() -> Unavailable:
+    return Unavailable(_("The memories could not be searched in time."), code="embedder_timeout")
 
 
 def warm() -> None:
@@ -415,21 +442,30 @@ class RemoteEmbedder:
     """An OpenAI-compatible embeddings address."""
 
     threads = 4
+    rests = REST_SECONDS
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.name = endpoint.model
+        self.told_dims: int | None = None  # by its last answer: a server may change its model
 
-    @cached_property
+    @property
     def dims(self) -> int:
-        return int(self.embed(["length"]).shape[1])
+        return self.told_dims or int(self.embed(["length"]).shape[1])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._embed(texts, 30)
+
+    def embed_soon(self, texts: Sequence[str]) -> Vectors:
+        """Return what `embed` does, for somebody who waits: the server has QUESTION_SECONDS."""
+        return self._embed(texts, QUESTION_SECONDS)
+
+    def _embed(self, texts: Sequence[str], timeout: float) -> Vectors:
         cleaned = _required(texts)
         if not cleaned:
             return cast("Vectors", np.empty((0, self.dims), np.float32))
-        vectors = embed_remote(self.endpoint, cleaned)
-        self.__dict__.setdefault("dims", int(vectors.shape[1]))  # known without asking again
+        vectors = embed_remote(self.endpoint, cleaned, timeout=timeout)
+        self.told_dims = int(vectors.shape[1])
         return vectors
 
 
@@ -440,17 +476,44 @@ class _Questions:
     """Threads of their own that embed what waits; never Django's one thread for the database."""
 
     def __init__(self, embedder: Embedder, threads: int) -> None:
-        self._embedder = embedder
+        self._embed: Callable[[Sequence[str]], Vectors] = getattr(
+            embedder, "embed_soon", embedder.embed
+        )
+        self._rests: float = getattr(embedder, "rests", 0.0)
+        self._resting_until = 0.0
         self._waiting: SimpleQueue[tuple[str, Future[Vector]]] = SimpleQueue()
         for number in range(threads):
             name = f"questions-{number}"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def ask(self, text: str) -> "Future[Vector]":
-        """Return where the text's vector will be; cancel it to have it skipped."""
+        """Return where the text's vector will be; cancel it to have it skipped.
+
+        Raises Unavailable while somebody has just waited in vain.
+        """
+        if time.monotonic() < self._resting_until:
+            raise _too_late()
         future: Future[Vector] = Future()
         self._waiting.put((text, future))
         return future
+
+    def answers(self, texts: Sequence[str], within: float) -> Vectors:
+        """Return the vectors of all these texts; Unavailable after `within` seconds."""
+        ends = time.monotonic() + within
+        asked = [self.ask(text) for text in texts]
+        try:
+            rows = [future.result(max(0.0, ends - time.monotonic())) for future in asked]
+        except TimeoutError:
+            self.in_vain()
+            raise _too_late() from None
+        finally:
+            for future in asked:
+                future.cancel()
+        return cast("Vectors", np.stack(rows))
+
+    def in_vain(self) -> None:
+        """Let nobody else wait for a server that has just kept somebody waiting."""
+        self._resting_until = time.monotonic() + self._rests
 
     def _serve(self) -> None:
         while True:
@@ -469,11 +532,12 @@ class _Questions:
         if not wanted:
             return
         try:
-            vectors = self._embedder.embed([text for text, _future in wanted])
+            vectors = self._embed([text for text, _future in wanted])
         except BaseException as error:  # whoever asked must hear of it, and the thread live on
             for _text, future in wanted:
                 future.set_exception(error)
             return
+        self._resting_until = 0.0
         for (_text, future), vector in zip(wanted, vectors, strict=True):
             future.set_result(vector)
 

@@ -28,7 +28,7 @@ from memory.find import Here, Hit, find
 from memory.folding import words
 from memory.gate import Claimed, refusal
 from memory.jobs import Claim
-from memory.keys import entries_of, spell
+from memory.keys import entries_in_time, spell
 from memory.learn import consider
 from memory.model_server import Endpoint
 from memory.models import Memory
@@ -292,7 +292,7 @@ def _drafts(
             Old(old.row.memory, old.row.text, nearness[memory.pk]) if old else None,
             changed=tells_change(exchange.question.text),
         )
-        for memory, entry, old in zip(memories, entries_of(memories), olds, strict=True)
+        for memory, entry, old in zip(memories, entries_in_time(memories), olds, strict=True)
     ]
 
 

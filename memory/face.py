@@ -35,7 +35,6 @@ from memory.recall import Recall
 from memory.recall import recall as _recall
 from memory.remember import add
 
-MOST_LISTED = 1_000
 QUERY_CHARS = 2_000
 
 __all__ = [
@@ -90,8 +89,9 @@ def recall(
     `.memories` is a list of RecalledMemory (id, kind, text, answer, score from 0 to 1, because,
     source, session_key, at, speaker), at most as many as the person's settings say, or `limit`
     of them; empty where recall is switched off. `.note` is a sentence where memory was not
-    available, and no error. `session_key` brings in what is kept to that session; what came from
-    `exclude_sources` (ids of messages) is left out. Raises InvalidInput for a limit below 1.
+    available (`.away`), or was searched by words alone, and no error. `session_key` brings in what
+    is kept to that session; what came from `exclude_sources` (ids of messages) is left out. Raises
+    InvalidInput for a limit below 1.
     """
     if limit is not None and limit < 1:
         raise InvalidInput("The limit is a number from 1.")
@@ -99,7 +99,7 @@ def recall(
     if not query:
         return Recall()
     try:
-        vector = embedder.embed([query])[0].tolist()
+        vector = embedder.embed([query], within=embedder.PATIENCE)[0].tolist()
     except (ProviderError, InvalidInput):
         vector = None
     found = _recall(
@@ -115,9 +115,10 @@ def recall(
 def search(scope: Scope, query: str, *, limit: int = 50) -> builtins.list[Memory]:
     """Return current memories that hold these words, newest first, then those near in meaning.
 
-    Words are found whatever their case and accents; `%` and `_` mean themselves.
+    Words are found whatever their case and accents; `%` and `_` mean themselves. At most `limit`
+    (1,000) of them; `memory.search.search` gives them in pages, each with its score and why.
     """
-    return builtins.list(_search.search(scope, query=query, limit=_listed(limit)).memories)[:limit]
+    return _search.search(scope, query=query, limit=_search.listed(limit)).memories
 
 
 def list(
@@ -139,13 +140,7 @@ def list(
             rows = rows.filter(kind=kind)
         for one in mark.normal_tags([tag]):
             rows = rows.filter(tags__contains=[one])
-        return [*rows.order_by("-created_at", "-pk")[: _listed(limit)]]
-
-
-def _listed(limit: int) -> int:
-    if not 1 <= limit <= MOST_LISTED:
-        raise InvalidInput(f"The limit is a number from 1 to {MOST_LISTED:,}.")
-    return limit
+        return [*rows.order_by("-created_at", "-pk")[: _search.listed(limit)]]
 
 
 def edit(scope: Scope, *, memory: UUID, text: str) -> Memory:

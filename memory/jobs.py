@@ -3,7 +3,7 @@
     enqueue   in the caller's transaction: the job, its ticket, and a hint once it is committed
     claim     by a conditional update: a lease, and one attempt more; None if there is nothing to do
     renew     before a step that takes long
-    release   after a failure: again after a growing pause, parked after ATTEMPTS
+    release   after a failure: again after a growing pause, parked after ATTEMPTS (vectors: never)
     finish    with what came of it
     sweep     sends again what is due: a hint that was lost, a pause that is over, a dead worker's
 
@@ -318,10 +318,13 @@ def again(claimed: Claim, *, at: datetime | None = None) -> None:
 
 
 def release(claimed: Claim, error: AppError) -> None:
-    """Give the job back after a failure: due again after a pause, or parked after ATTEMPTS."""
+    """Give the job back after a failure: due again after a pause, or parked after ATTEMPTS.
+
+    Vectors need nobody's help, only an embedder that is back: they are tried for good.
+    """
     with entered(claimed.scope):
         reason = f"{error.code}: {error}"[:200]
-        if claimed.attempts >= ATTEMPTS:
+        if claimed.attempts >= ATTEMPTS and claimed.kind != Job.Kind.EMBED:
             _mine(claimed).update(
                 state=Job.State.PARKED,
                 last_error=reason,
@@ -332,7 +335,7 @@ def release(claimed: Claim, error: AppError) -> None:
             logger.error("job %s parked: %s", claimed.id, error.code)
             return
         if _mine(claimed).update(state=Job.State.WAITING, last_error=reason, lease_until=None):
-            pause = timedelta(seconds=PAUSES[claimed.attempts - 1])
+            pause = timedelta(seconds=PAUSES[min(claimed.attempts, len(PAUSES)) - 1])
             JobTicket.objects.filter(job_id=claimed.id).update(due_at=timezone.now() + pause)
         logger.warning("job %s: %s, try %d", claimed.id, error.code, claimed.attempts)
 

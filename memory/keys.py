@@ -1,5 +1,6 @@
 """What each memory is found by: the texts that are embedded for it, and the provider's entry."""
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection
 
-from accounts.errors import InvalidInput
+from accounts.errors import InvalidInput, ProviderError
 from accounts.zones import zone_of
 from memory import embedder
 from memory.exchange import Speaker
@@ -17,6 +18,8 @@ from memory.models import Memory
 from memory.places import place_alone, place_in_session
 from memory.providers.base import Entry, Unit
 from memory.vectors import Embedded
+
+logger = logging.getLogger(__name__)
 
 # An embedder reads about 256 word pieces; what the person said at greater length is found by its
 # parts. Of the assistant's words the beginning does: embedding is what remembering costs.
@@ -93,13 +96,16 @@ def _pause(text: str, size: int) -> int:
 
 
 def entries_of(
-    memories: Sequence[Memory], *, known: Mapping[str, Embedded] | None = None
+    memories: Sequence[Memory],
+    *,
+    known: Mapping[str, Embedded] | None = None,
+    within: float | None = None,
 ) -> list[Entry]:
     """Return what the provider is told of these memories; embeds them, so outside a transaction.
 
     `known` has vectors that were made already, by their texts; another embedder's are left alone.
-    Raises ProviderError when the embedder is away. A memory without a word that can be embedded
-    has no vectors.
+    Raises ProviderError when the embedder is away, or not done `within` seconds. A memory without
+    a word that can be embedded has no vectors.
     """
     chosen = embedder.current()
     parts = [parts_of(memory) for memory in memories]
@@ -111,16 +117,31 @@ def entries_of(
     texts = dict.fromkeys(text for one in parts for part in one for text in part.passages)
     lacking = [text for text in texts if text not in made]
     try:
-        made |= zip(lacking, chosen.embed(lacking).tolist(), strict=True) if lacking else ()
+        if lacking:
+            vectors = embedder.embed(lacking, within=within, by=chosen)
+            made |= zip(lacking, vectors.tolist(), strict=True)
     except InvalidInput:
         if len(memories) > 1:
-            return [entry for memory in memories for entry in entries_of([memory], known=known)]
+            return [
+                entry
+                for memory in memories
+                for entry in entries_of([memory], known=known, within=within)
+            ]
         made = {}
     return list(_entries(memories, parts, chosen.name, made))
 
 
-def entries_by_words(memories: Sequence[Memory]) -> list[Entry]:
-    """Return what the provider is told of these memories while there are no vectors."""
+def entries_in_time(
+    memories: Sequence[Memory],
+    *,
+    known: Mapping[str, Embedded] | None = None,
+    within: float = embedder.PATIENCE,
+) -> list[Entry]:
+    """Return what the provider is told of these memories: no vectors, if none came in time."""
+    try:
+        return entries_of(memories, known=known, within=within)
+    except ProviderError as error:
+        logger.warning("kept without vectors (%s)", error.code)
     parts = [parts_of(memory) for memory in memories]
     return list(_entries(memories, parts, embedder.current().name, {}))
 

@@ -144,6 +144,9 @@ class Memory(OwnedModel):
     updated_at = models.DateTimeField(default=timezone.now)
     trashed_at = models.DateTimeField(null=True, blank=True)
 
+    # No column: set where it was just kept without a vector, since no embedder answered in time.
+    by_words = False
+
     objects = Owned(MemoryQuerySet)
 
     class Meta(OwnedModel.Meta):

@@ -1,5 +1,7 @@
 """Why a memory was found, in the words that the pages and the replies' sources show."""
 
+from typing import Any
+
 from django.utils.translation import gettext as _
 
 from memory.exchange import Speaker
@@ -23,6 +25,7 @@ class Reasons:
             Why.SPEAKER: _("said by whom was named"),
         }
         self.nearest = _("the nearest there is")
+        self.literally = _("it holds what you typed")
 
     def of(self, hit: Hit) -> str:
         """Return what speaks for a memory, parted by semicolons; never empty."""
@@ -34,6 +37,15 @@ class Reasons:
         if hit.speaker is Speaker.ASSISTANT:
             reasons.append(self.assistants)
         return "; ".join(reasons)
+
+    def found(self, hit: Hit | None) -> dict[str, Any]:
+        """Return what is shown beside what a search found: {score, because}.
+
+        Without a hit it holds the words, and has no score.
+        """
+        if hit is None:
+            return {"score": None, "because": self.literally}
+        return {"score": hit.score, "because": self.of(hit)}
 
     def _said(self, reason: Reason) -> str:
         if reason.code is Why.WORDS:

@@ -65,13 +65,14 @@ class RecalledMemory:
 class Recall:
     """What goes before the model, the core first and then the nearest first.
 
-    `note` is the sentence for the person when memory was not available, or was searched by words
-    alone. `passed_over` were found as well, and did not fit or said the same again.
+    `note` is the sentence for the person when memory was not available (`away`), or was searched
+    by words alone. `passed_over` were found as well, and did not fit or said the same again.
     """
 
     memories: list[RecalledMemory] = field(default_factory=list)
     note: str | None = None
     passed_over: list[RecalledMemory] = field(default_factory=list)
+    away: bool = False
 
 
 def recall(
@@ -95,7 +96,7 @@ def recall(
     """
     began = time.monotonic()
     here = Here(exclude_sources, session_key)
-    if vector is not None and len(vector) != embedder.current().dims:
+    if vector is not None and embedder.known_dims() not in {None, len(vector)}:
         vector = None  # The embedder was changed since the question was embedded.
     try:
         limits, always, claims = read_core(scope, here=here)
@@ -154,7 +155,7 @@ def _searched(
 
 def _unavailable(code: str) -> Recall:
     logger.warning("recall: memory was not available (%s)", code)
-    return Recall(note=_("Memory was not available for this reply."))
+    return Recall(note=_("Memory was not available for this reply."), away=True)
 
 
 def _core(always: Sequence[Row], claims: Sequence[Row], limits: Limits) -> list[Row]:

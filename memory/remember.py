@@ -1,6 +1,6 @@
 """Remember: an exchange after its reply, word for word; a note that a person adds by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -8,16 +8,15 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from accounts.errors import ProviderError
 from accounts.scope import Scope, entered, read_once
 from accounts.text import required_text
 from memory import embedder, jobs
 from memory.claims import is_safety
-from memory.consolidate import confirm, known_claim
+from memory.consolidate import confirm, embed_later, known_claim
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
 from memory.jobs import Claim
-from memory.keys import entries_by_words, entries_of, findable, spell
+from memory.keys import entries_in_time, findable, spell
 from memory.learn import consider
 from memory.model_choice import current_endpoint
 from memory.models import MEMORY_CHARS, NAME_CHARS, Job, Memory
@@ -27,6 +26,8 @@ from memory.recall import mark_used
 from memory.suspicion import reason_to_wait
 from memory.tombstones import marks_of
 from memory.vectors import Embedded
+
+WORKER_SECONDS = 10.0  # that an exchange waits for its vectors, before it is kept without
 
 
 def enqueue_exchange(
@@ -58,8 +59,9 @@ def enqueue_exchange(
 def remember_exchange(claimed: Claim) -> None:
     """Keep an exchange word for word, then learn facts from the person's half of it.
 
-    Every write is once by constraint and re-checks the purge generation. Raises ProviderError when
-    the embedder or the model is away (what was done stays done), Overtaken when a purge has come.
+    Every write is once by constraint and re-checks the purge generation. While the embedder is away
+    the exchange is found by its words. Raises ProviderError when facts can't be looked for, because
+    the model or the embedder is away (what was done stays done), Overtaken when a purge has come.
     """
     exchange = read_exchange(claimed.scope, claimed.source)
     if exchange is None:
@@ -130,7 +132,9 @@ def _prepared(claimed: Claim, exchange: Exchange) -> Callable[[Scope], dict[str,
     """Return what stores the exchange, in the transaction; its vectors are made here, before."""
     memory = _as_memory(claimed.scope, exchange)
     known = {exchange.question.text.strip(): claimed.question} if claimed.question else {}
-    entry = entries_of([memory], known=known)[0] if findable(memory) else None
+    entry = None
+    if findable(memory):
+        [entry] = entries_in_time([memory], known=known, within=WORKER_SECONDS)
 
     def store(inside: Scope) -> dict[str, Any]:
         return {"exchange": str(_write_once(inside, memory, entry))}
@@ -169,7 +173,7 @@ def _write_once(scope: Scope, memory: Memory, entry: Entry | None) -> UUID:
     if known is None:
         memory.save(force_insert=True)
         if entry is not None:
-            provider().remember(scope, entry=entry)
+            make_findable(scope, memory, entry)
         return memory.pk
     if known.answer == memory.answer or known.status == Memory.Status.TRASH:
         return known.pk
@@ -178,7 +182,9 @@ def _write_once(scope: Scope, memory: Memory, entry: Entry | None) -> UUID:
         changes |= {"status": memory.status, "because": memory.because}
         provider().forget(scope, memories=[known.pk])
         if entry is not None:
-            provider().remember(scope, entry=replace(entry, memory=known.pk))
+            entry = replace(entry, memory=known.pk)
+            provider().remember(scope, entry=entry)
+            embed_later(scope, entry)
     Memory.objects.within(scope).filter(pk=known.pk).update(**changes)
     return known.pk
 
@@ -200,8 +206,9 @@ def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memo
 
     The same claim again is confirmed instead. What reads like an order to the assistant waits for
     review, and so does, untrusted, what is of another origin than the person's own words. With the
-    embedder away the note is kept and found by its words, by its meaning later. Raises
-    InvalidInput for a blank or too long text. Call it outside a transaction.
+    embedder away or slow the note is kept and found by its words (`.by_words`), by its meaning
+    once a job has made its vector. Raises InvalidInput for a blank or too long text. Call it
+    outside a transaction.
     """
     text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
     elsewhere = ELSEWHERE.get(Memory.Origin(origin), "")
@@ -232,24 +239,28 @@ def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memo
 
 
 def embedded_or_later(memory: Memory) -> Entry | None:
-    """Return what the memory is found by, by its words alone while the embedder is away.
+    """Return what the memory is found by: by its words alone, if no embedder answers in time.
 
     None for what may not be recalled.
     """
     if not findable(memory):
         return None
+    return all_embedded_or_later([memory])[0]
+
+
+def all_embedded_or_later(memories: Sequence[Memory]) -> list[Entry]:
+    """Return what each of these memories is found by; they wait for the embedder together."""
     embedder.follow()  # what another one makes now would be found by nobody
-    try:
-        return entries_of([memory])[0]
-    except ProviderError:
-        return entries_by_words([memory])[0]
+    return entries_in_time(memories)
 
 
 def make_findable(scope: Scope, memory: Memory, entry: Entry | None) -> None:
-    """Tell the provider of a memory; let a job make the vectors it lacks. In the transaction."""
+    """Tell the provider of a memory; let a job make the vectors it lacks. In the transaction.
+
+    `memory.by_words` then tells that it is found by its words alone for now.
+    """
     if not findable(memory) or entry is None:
         provider().forget(scope, memories=[memory.pk])
         return
     provider().remember(scope, entry=entry)
-    if not any(unit.vectors for unit in entry.units):
-        jobs.enqueue(scope, kind=Job.Kind.EMBED)
+    memory.by_words = embed_later(scope, entry)

@@ -306,7 +306,7 @@ class Toolbox:
         asked = one_line(required_text(given.get("query"), what="query", max_chars=MOST_QUERY))
         query = cut(asked, QUERY_CHARS, "")
         found = face.recall(self.scope, query, session_key=self.session_key)
-        if found.note:
+        if found.away:
             raise _Refused("Memory is not available right now.")
 
         def work() -> _Done:

@@ -53,12 +53,13 @@ def _list(request: MemberRequest) -> dict[str, Any]:
     before = request.GET.get("before", "")
     found = search(request.membership.scope, query=query, kind=kind, state=state, before=before)
     context = {
-        "memories": _dressed(request.membership.scope, found.memories, found.near),
+        "memories": _dressed(request.membership.scope, found.memories, found.ranked, query),
         "total": found.total,
         "next": found.next,
         "q": query,
         "kind": kind,
         "state": state,
+        "by_words": found.by_words,
     }
     if before:
         return context
@@ -79,7 +80,10 @@ def _list(request: MemberRequest) -> dict[str, Any]:
 
 
 def _dressed(
-    scope: Scope, memories: Sequence[Memory], near: Mapping[UUID, Hit] = MappingProxyType({})
+    scope: Scope,
+    memories: Sequence[Memory],
+    ranked: Mapping[UUID, Hit] = MappingProxyType({}),
+    query: str = "",
 ) -> Sequence[Memory]:
     """Return the memories with what a row shows beside the text: session, use, score."""
     why = Reasons()
@@ -93,8 +97,8 @@ def _dressed(
         row.rests_on = [resting[pk] for pk in one.evidence if pk in resting]
         row.recalled_count = used.get(one.pk, 0)
         row.version = versions.get(one.pk)
-        hit = near.get(one.pk)
-        row.near = {"score": hit.score, "because": why.of(hit)} if hit else None
+        hit = ranked.get(one.pk)
+        row.near = why.found(hit) if query else None
         row.session = sessions.get(one.session_key) if one.session_key else None
         one.text = cut(one.text, MEMORY_CHARS)
     return memories
@@ -103,16 +107,19 @@ def _dressed(
 def _page(request: MemberRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
     jobs = read_once(
         request.membership.scope,
-        "select count(*) filter (where state in ('waiting', 'running')), max(finished_at)"
+        "select count(*) filter (where kind = 'remember' and state in ('waiting', 'running')),"
+        " max(finished_at) filter (where kind = 'remember'),"
+        " coalesce(bool_or(kind = 'embed' and state <> 'done'), false)"
         " from memory_job where tenant_id = %(tenant)s and user_id = %(user)s"
-        " and kind = 'remember'",
+        " and kind in ('remember', 'embed')",
         {"tenant": request.membership.scope.tenant_id, "user": request.membership.scope.user_id},
     )
-    waiting, last = jobs[0]
+    waiting, last, embedding = jobs[0]
     failed = len(failed_runs(request.membership.scope))
     shell = _settings(request, preferences_of(request.membership.scope)) | {
         "failed_jobs": failed,
         "waiting_jobs": waiting,
+        "embedding": embedding,
         "last_learnt": last,
     }
     return render(request, "memory/page.html", shell | context, status=status)

@@ -214,7 +214,7 @@ def test_with_the_embedder_away_an_edit_stands_and_is_embedded_later(
 ) -> None:
     memory = add(mara, text="I have a dog.")
     with monkeypatch.context() as patched:
-        patched.setattr("memory.remember.entries_of", away)
+        patched.setattr("memory.keys.entries_of", away)
         edit(mara, memory=memory.pk, text="I own a boat.")
         forget(mara, memory=memory.pk)
         undo(mara, memory=memory.pk)

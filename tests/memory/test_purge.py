@@ -107,17 +107,17 @@ def test_a_job_that_waits_while_a_purge_comes_writes_nothing(talk: Conversation)
     assert left(talk.scope) == {"MemorySettings": 1}
 
 
-@pytest.mark.parametrize("place", ["memory.remember.entries_of", "memory.extract.entries_of"])
+@pytest.mark.parametrize("module", ["memory.remember", "memory.extract"])
 def test_a_job_in_the_middle_of_which_a_purge_comes_writes_nothing(
-    talk: Conversation, monkeypatch: pytest.MonkeyPatch, place: str
+    talk: Conversation, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
-    from memory.keys import entries_of
+    from memory.keys import entries_in_time
 
     def purging(memories: Any, **known: Any) -> Any:
         purge(talk.scope)
-        return entries_of(memories, **known)
+        return entries_in_time(memories, **known)
 
-    monkeypatch.setattr(place, purging)
+    monkeypatch.setattr(f"{module}.entries_in_time", purging)
     job_id = enqueue(talk.scope, talk.say("Remember that I own a boat."))
     run_job(str(job_id))
     assert set(left(talk.scope)) <= KEPT_AFTER_A_PURGE

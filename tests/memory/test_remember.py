@@ -9,6 +9,7 @@ from accounts.errors import InvalidInput, Unavailable
 from accounts.scope import Scope, entered
 from memory import embedder, keys
 from memory.models import Job, Memory, MemorySettings, Posting, TenantMemorySettings
+from memory.reembed import embedding_progress
 from memory.remember import add, enqueue_exchange
 from memory.tasks import run_job
 from memory.vectors import Embedded
@@ -20,6 +21,7 @@ from tests.memory.conftest import (
     job_of,
     recalled,
     run,
+    run_kind,
 )
 
 pytestmark = pytest.mark.django_db
@@ -124,18 +126,20 @@ def test_the_switch_counts_as_it_stood_when_the_reply_ended(talk: Conversation) 
     assert exchanges(talk.scope) == []
 
 
-def test_with_the_embedder_away_the_job_waits_and_then_succeeds_by_itself(
+def test_with_the_embedder_away_an_exchange_is_found_by_its_words_and_embedded_later(
     talk: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = enqueue(talk.scope, talk.say("I'm vegetarian."))
+    job_id = enqueue(talk.scope, talk.say("Remember that I'm vegetarian."))
     with monkeypatch.context() as patched:
-        patched.setattr("memory.remember.entries_of", away)
+        patched.setattr("memory.keys.entries_of", away)
         run_job(str(job_id))
-    assert job_of(talk.scope, job_id).state == Job.State.WAITING
-    assert exchanges(talk.scope) == []
-    run_job(str(job_id))
     assert job_of(talk.scope, job_id).state == Job.State.DONE
-    assert exchanges(talk.scope) == ["I'm vegetarian."]
+    assert exchanges(talk.scope) == ["Remember that I'm vegetarian."]
+    assert facts(talk.scope) == ["I'm vegetarian."]
+    assert embedding_progress(talk.scope).done == 0
+    assert recalled(talk.scope, "vegetarian")
+    run_kind(talk.scope, Job.Kind.EMBED)
+    assert (embedding_progress(talk.scope).done, embedding_progress(talk.scope).total) == (2, 2)
 
 
 def test_an_exchange_that_gives_orders_waits_and_is_never_recalled(talk: Conversation) -> None:
@@ -212,7 +216,7 @@ def test_a_note_is_kept_while_the_embedder_is_away_and_embedded_later(
     mara: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("memory.remember.entries_of", away)
+        patched.setattr("memory.keys.entries_of", away)
         note = add(mara, text="I own a boat.")
     assert recalled(mara, "Do I own a boat?") == ["I own a boat."]  # by its words
     with entered(mara):

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.errors import InvalidInput, Unavailable
 from accounts.scope import Scope
+from memory.edit import forget
 from memory.reasons import Reasons
 from memory.search import Found, counts, search, usage_of
 from tests.memory.conftest import keep, recalled
@@ -92,8 +93,9 @@ def test_what_stays_in_one_session_is_found_by_its_owner_too_by_meaning(mara: Sc
 def test_of_what_is_found_it_is_told_how_near_it_is_and_why(mara: Scope) -> None:
     kept = keep(mara, "The user keeps to a diet plan.")
     found = search(mara, query="diet")
-    assert 0 < found.near[kept.pk].score <= 1
-    assert "same words: diet" in Reasons().of(found.near[kept.pk])
+    assert 0 < found.ranked[kept.pk].score <= 1
+    assert "same words: diet" in Reasons().of(found.ranked[kept.pk])
+    assert not found.by_words
 
 
 def test_a_state_and_a_kind_narrow_the_list(mara: Scope) -> None:
@@ -121,6 +123,9 @@ def test_a_state_and_a_kind_narrow_the_list(mara: Scope) -> None:
         {"before": "é"},
         {"before": "MjAyNi0wMS0wMXxh"},
         {"before": "fA=="},
+        {"before": "fg==", "query": "x"},  # ~ and no ids
+        {"before": "fmFiYw==", "query": "x"},  # ~ and half an id
+        {"before": "fjAxMjM0NTY3ODlhYmNkZWY="},  # ~ and an id, and nothing that was searched
     ],
 )
 def test_nonsense_is_refused(mara: Scope, nonsense: dict[str, str]) -> None:
@@ -145,16 +150,106 @@ def test_pages_are_stable_while_new_memories_arrive(mara: Scope) -> None:
     assert sorted(seen) == [f"Memory {number:02}." for number in range(12)]
 
 
+def all_pages(scope: Scope, limit: int, **asked: str) -> list[Found]:
+    pages = [search(scope, limit=limit, **asked)]
+    while pages[-1].next:
+        pages.append(search(scope, limit=limit, before=pages[-1].next, **asked))
+    return pages
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 50])
+def test_a_search_has_pages_that_hold_all_that_it_finds_each_once(mara: Scope, limit: int) -> None:
+    for number in range(7):
+        keep(mara, f"Diet plan {number}.", kind="note")
+    near = ["The user is vegetarian.", "The user eats no meat.", "The user counts calories."]
+    for text in near:
+        keep(mara, text, first_person=text.replace("The user", "I"))
+    keep(mara, "The user owns a car.")
+    pages = all_pages(mara, limit, query="diet")
+    found = [text for page in pages for text in texts(page)]
+    assert found[:7] == [f"Diet plan {number}." for number in reversed(range(7))]
+    assert sorted(found[7:]) == sorted(set(near) & set(found))
+    assert len(found) == len(set(found)) == pages[0].total
+    assert "The user is vegetarian." in found
+    assert {len(page.memories) for page in pages[:-1]} <= {limit}
+    assert found == texts(search(mara, query="diet"))  # in whatever pages, the same order
+    ranked = [page.ranked for page in pages]
+    assert all(
+        0 < ranked[number][memory.pk].score <= 1
+        for number, page in enumerate(pages)
+        for memory in page.memories
+    )
+
+
+def test_pages_of_a_search_are_stable_whatever_comes_between_them(mara: Scope) -> None:
+    for number in range(6):
+        keep(mara, f"Diet plan {number}.", kind="note")
+    for number in range(8):
+        keep(mara, f"I eat no meat on day {number}.", kind="note")
+    at_first = texts(search(mara, query="diet"))
+    assert len(at_first) > 10
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = search(mara, query="diet", before=cursor, limit=3)
+        seen += texts(page)
+        if not page.next:
+            break
+        cursor = page.next
+        keep(mara, f"A diet of {uuid4()}.")
+        keep(mara, f"I eat meat and no bread, and the number {uuid4()}.")
+    assert seen == at_first
+
+
+def test_what_is_forgotten_between_two_pages_is_on_none_that_follows(mara: Scope) -> None:
+    for number in range(6):
+        keep(mara, f"I eat no meat on day {number}.", kind="note")
+    whole = search(mara, query="vegetarian")
+    assert len(whole.memories) == 6
+    first = search(mara, query="vegetarian", limit=2)
+    gone = whole.memories[3]
+    forget(mara, memory=gone.pk)
+    second = search(mara, query="vegetarian", limit=2, before=first.next)
+    third = search(mara, query="vegetarian", limit=2, before=second.next)
+    left = [one for one in texts(whole)[2:] if one != gone.text]
+    assert texts(second) + texts(third) == left
+    assert not third.next
+
+
+def test_a_cursor_opens_nobody_elses_memories(mara: Scope, bob: Scope) -> None:
+    for number in range(4):
+        keep(mara, f"I eat no meat on day {number}.", kind="note")
+    cursor = search(mara, query="vegetarian", limit=1).next
+    assert texts(search(bob, query="vegetarian", before=cursor)) == []
+
+
+def test_what_holds_the_words_is_found_even_where_no_rank_reaches(
+    mara: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.search.BY_MEANING", 2)
+    for number in range(5):
+        keep(mara, f"Diet plan {number}.", kind="note")
+    found = search(mara, query="diet")
+    assert len(found.memories) == found.total == 5
+    assert len(found.ranked) == 2
+    why = Reasons()
+    said = [why.found(found.ranked.get(one.pk)) for one in found.memories]
+    assert [one["because"] for one in said if one["score"] is None] == [
+        "it holds what you typed"
+    ] * 3
+
+
 def test_words_are_found_while_the_embedder_is_away(
     mara: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mara, "The user owns a boat.")
 
-    def away(texts: object) -> None:
+    def away(texts: object, **how: object) -> None:
         raise Unavailable
 
     monkeypatch.setattr("memory.embedder.embed", away)
     assert texts(search(mara, query="boat")) == ["The user owns a boat."]
+    assert search(mara, query="boat").by_words
     assert texts(search(mara, query="what is my ship?")) == []
 
 

@@ -13,6 +13,8 @@ from accounts.scope import Scope, entered_tenant
 from accounts.text import one_line
 from memory import face
 from memory.models import Memory
+from memory.reasons import Reasons
+from memory.search import listed, search
 
 SHOWN_CHARS = 120
 
@@ -32,9 +34,9 @@ class Command(BaseCommand):
         listed.add_argument("--state", default="current", choices=Memory.Status.values)
         listed.add_argument("--kind", default="", choices=["", *Memory.Kind.values])
         listed.add_argument("--limit", type=int, default=50)
-        search = acts.add_parser("search", parents=[common], help="by words and by meaning")
-        search.add_argument("query")
-        search.add_argument("--limit", type=int, default=20)
+        sought = acts.add_parser("search", parents=[common], help="by words and by meaning")
+        sought.add_argument("query")
+        sought.add_argument("--limit", type=int, default=20)
         remember = acts.add_parser("remember", parents=[common], help="keep a note")
         remember.add_argument("text")
         forget = acts.add_parser("forget", parents=[common], help="into the trash, for 30 days")
@@ -61,18 +63,36 @@ class Command(BaseCommand):
 
     def _search(self, tenant: Tenant, user: User, scope: Scope, options: dict[str, Any]) -> None:
         record(tenant, actor=None, subject=user, action="memories.read")
-        self._show(face.search(scope, options["query"], limit=options["limit"]))
+        found = search(scope, query=options["query"], limit=listed(options["limit"]))
+        why = Reasons()
+        for one in found.memories:
+            said = why.found(found.ranked.get(one.pk))
+            score = "    " if said["score"] is None else f"{said['score']:.2f}"
+            self._line(one, f"{score}  ")
+            self.stdout.write(f"{'':38}because: {said['because']}")
+        of_all = f" of {found.total}" if found.total > len(found.memories) else ""
+        self.stdout.write(f"{len(found.memories)}{of_all} shown.")
+        if found.by_words:
+            self.stdout.write("Searched by words alone: the embedder did not answer in time.")
 
     def _show(self, memories: list[Memory]) -> None:
         for one in memories:
-            text = one_line(one.text)[:SHOWN_CHARS]
-            self.stdout.write(f"{one.pk}  {one.created_at:%Y-%m-%d}  {one.kind:8}  {text}")
+            self._line(one)
         self.stdout.write(f"{len(memories)} shown.")
+
+    def _line(self, one: Memory, score: str = "") -> None:
+        text = one_line(one.text)[:SHOWN_CHARS]
+        self.stdout.write(f"{one.pk}  {score}{one.created_at:%Y-%m-%d}  {one.kind:8}  {text}")
 
     def _remember(self, tenant: Tenant, user: User, scope: Scope, options: dict[str, Any]) -> None:
         kept = face.remember(scope, text=options["text"])
         record(tenant, actor=None, subject=user, action="memories.added", counts={"memories": 1})
         self.stdout.write(f"{kept.pk}  {kept.status}")
+        if kept.by_words:
+            self.stdout.write(
+                "Found by its words for now: the embedder did not answer in time."
+                " The background worker makes its vector."
+            )
 
     def _forget(self, tenant: Tenant, user: User, scope: Scope, options: dict[str, Any]) -> None:
         gone = face.forget(scope, memory=options["memory"])
