@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -49,9 +50,9 @@ def prompt(
         messages.append({"role": "system", "content": memory})
     texts = texts or {}
     for said in joined([*history, question]):
-        messages += called(said.calls, texts, shown)
+        messages += called(said.calls, texts, shown, behind=messages)
         messages.append({"role": said.role, "content": said.text})
-    messages += called(calls, texts, shown)
+    messages += called(calls, texts, shown, behind=messages)
     if so_far:
         messages.append({"role": "assistant", "content": so_far})
         messages.append({"role": "user", "content": GO_ON})
@@ -59,19 +60,39 @@ def prompt(
 
 
 def called(
-    calls: Sequence[Mapping[str, Any]], texts: Mapping[UUID, str], shown: Collection[UUID] = ()
+    calls: Sequence[Mapping[str, Any]],
+    texts: Mapping[UUID, str],
+    shown: Collection[UUID] = (),
+    *,
+    behind: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return the messages that tell of a reply's calls: the calls, and what came of each."""
+    """Return the messages that tell of a reply's calls: the calls, and what came of each.
+
+    They are numbered on from those in the messages that they come `behind`.
+    """
     if not calls:
         return []
     made = [
         ToolCall(str(call["id"]), str(call["name"]), _json(call.get("arguments"), texts, shown))
         for call in calls
     ]
+    made = numbered(made, behind=behind)
     results = [_json(call.get("result"), texts, shown) for call in calls]
     return asked_for("", made) + [
         result_of(call, result) for call, result in zip(made, results, strict=True)
     ]
+
+
+def numbered(
+    calls: Sequence[ToolCall], *, behind: Sequence[Mapping[str, Any]]
+) -> list[ToolCall]:
+    """Return the calls with ids that are theirs alone in a prompt.
+
+    Servers that number the calls of each answer from 0 give every round and turn the same ones.
+    Nine letters and digits, which is what Mistral's take.
+    """
+    before = sum(1 for message in behind if message["role"] == "tool")
+    return [replace(call, id=f"call{before + n:05d}") for n, call in enumerate(calls)]
 
 
 def _json(value: Any, texts: Mapping[UUID, str], shown: Collection[UUID]) -> str:

@@ -15,7 +15,7 @@ from chatapp import without_model
 from chatapp.hub import Hub
 from chatapp.journal import Shelf
 from chatapp.news import News
-from chatapp.prompts import asked_for, prompt, result_of
+from chatapp.prompts import asked_for, numbered, prompt, result_of
 from chatapp.retrieval import Vector, reply_without_model, retrieve
 from chatapp.running import Ending, Running, Status
 from chatapp.steps import slow_step, step
@@ -102,9 +102,10 @@ class Writer:
                 said, calls = "", ()  # it has acted, and finds that this says enough
             if not (calls and calling and toolbox):
                 break
-            messages += asked_for(said, calls)
-            for call in calls:
-                messages.append(result_of(call, await self._act(running, toolbox, call)))
+            told = numbered(calls, behind=messages)
+            messages += asked_for(said, told)
+            for call, as_told in zip(calls, told, strict=True):
+                messages.append(result_of(as_told, await self._act(running, toolbox, call)))
         if toolbox and end.status == Status.COMPLETE and not running.journal.text().strip():
             running.push(_("Done."), self.hub.loop.time())
         return end

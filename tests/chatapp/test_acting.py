@@ -104,7 +104,40 @@ def test_what_the_person_asks_to_keep_is_kept_shown_and_replayed(
     asked = next(one for one in third.messages if one.get("tool_calls"))["tool_calls"][0]
     assert asked["function"]["name"] == "save_memory"
     result = next(one for one in third.messages if one["role"] == "tool")
-    assert asked["id"] == result["tool_call_id"] == stored["id"]
+    assert asked["id"] == result["tool_call_id"]
+
+
+def test_calls_are_told_apart_though_the_server_numbers_each_answer_anew(
+    mara: Person, model: StubModel
+) -> None:
+    """A35, where a server calls the first call of every answer call_0."""
+    session = new_chat(mara)
+    wanted = [
+        [{**call("save_memory", text="The user owns a boat."), "id": "call_0"}],
+        [
+            {**call("search_memory", query="boat"), "id": "call_0"},
+            {**call("search_memory", query="car"), "id": "call_1"},
+        ],
+    ]
+    acts(model, *wanted)
+    chat(mara, session, "Remember that I own a boat. And my car?")
+    stored = last_reply(mara, session).tool_calls or []
+    assert [one["id"] for one in stored] == ["call_0", "call_0", "call_1"]
+    acts(model, *wanted[1:])
+    chat(mara, session, "What do I sail, a boat or a car?")
+
+    for request in model.asked("chat"):
+        open_calls: list[str] = []
+        seen: list[str] = []
+        for message in request.messages:
+            open_calls += [one["id"] for one in message.get("tool_calls", [])]
+            if message["role"] == "tool":
+                assert message["tool_call_id"] == open_calls.pop(0)  # its own call, in their order
+                seen.append(message["tool_call_id"])
+        assert not open_calls
+        assert len(set(seen)) == len(seen)
+        assert all(re.fullmatch("[a-z0-9]{9}", one) for one in seen)
+    assert len(seen) == 5
 
 
 def test_undo_takes_back_what_was_saved_and_brings_it_back(mara: Person, model: StubModel) -> None:

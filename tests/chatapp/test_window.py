@@ -111,4 +111,5 @@ def test_another_programs_calls_are_told_as_it_wrote_them() -> None:
     history = [Said("user", "q0"), Said("assistant", "a0", calls=(call,))]
     messages = prompt(history, Said("user", "new"))
     assert messages[2]["tool_calls"][0]["function"]["arguments"] == '{"place": "Oslo"}'
-    assert messages[3] == {"role": "tool", "tool_call_id": "a", "content": "rain"}
+    own = messages[2]["tool_calls"][0]["id"]
+    assert messages[3] == {"role": "tool", "tool_call_id": own, "content": "rain"}
