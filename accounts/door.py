@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -121,6 +122,15 @@ def still_member(
     user = User(pk=user_id, password=rows[0][0])
     hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     return any(constant_time_compare(auth_hash, known) for known in hashes)
+
+
+def welcomed(scope: Scope) -> "QuerySet[Membership]":
+    """Pick the membership by which the person may be in the tenant, whoever asks; in the scope.
+
+    None is left once they are disabled or have left: work that they began is not gone on with.
+    """
+    people = Membership.objects.filter(user_id=scope.user_id, tenant_id=scope.tenant_id)
+    return people.filter(user__is_active=True)
 
 
 def _refuse_stranger(request: HttpRequest) -> HttpResponseBase | None:

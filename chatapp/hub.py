@@ -52,7 +52,7 @@ class Hub:
         self.pages: dict[Scope, set[Page]] = defaultdict(set)
         self.hearers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "frame": self._hear_frame,
-            "login_ended": self._hear_login_ended,
+            "login_ended": self.hear_login_ended,
             "here": self._hear_here,
         }
         self._groups: dict[str, int] = {EVERYBODY: 1}
@@ -197,7 +197,8 @@ class Hub:
         for page in pages:
             page.put(bell["frame"])
 
-    def _hear_login_ended(self, bell: Mapping[str, Any]) -> None:
+    def hear_login_ended(self, bell: Mapping[str, Any]) -> None:
+        """Close the pages of a login that is over."""
         for page in self.all_pages():
             visitor = page.visitor
             if (

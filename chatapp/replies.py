@@ -70,6 +70,7 @@ class Replies:
             "stop": self._hear_stop,
             "session_gone": self._hear_session_gone,
             "erased": self._hear_erased,
+            "login_ended": self._hear_login_ended,
         }
 
     def start(self) -> None:
@@ -351,6 +352,24 @@ class Replies:
             page.put(frame)
             if page.session_id == session_id:
                 page.end(frames.UNKNOWN)
+
+    def _hear_login_ended(self, bell: Mapping[str, Any]) -> None:
+        """Close the login's pages; a reply goes on, unless its person may be here no longer."""
+        self.hub.hear_login_ended(bell)
+        scopes = {
+            running.scope
+            for running in self.running.values()
+            if running.scope.user_id == bell["user"]
+            and bell["tenant"] in {None, running.scope.tenant_id}
+        }
+        if scopes and bell["login"] is None:
+            self.hub.spawn(self._stop_unwelcome(scopes))
+
+    async def _stop_unwelcome(self, scopes: set[Scope]) -> None:
+        gone = await step(turn.unwelcome, scopes)
+        for running in list(self.running.values()):
+            if running.scope in gone:
+                running.stop(Status.INTERRUPTED)
 
     def _hear_erased(self, bell: Mapping[str, Any]) -> None:
         scope = Scope(*bell["person"])

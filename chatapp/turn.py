@@ -13,7 +13,7 @@ every later write asks for both, so that a process that was too late changes not
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,8 +21,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Exists
 from django.utils import timezone
 
+from accounts.door import welcomed
 from accounts.errors import AppError, InvalidInput, NotFound, TooMuch
 from accounts.scope import Scope, entered
 from accounts.text import cut, one_line
@@ -341,10 +343,16 @@ def claim(scope: Scope, session_id: UUID) -> Turn | None:
 
 
 def _claim_next(scope: Scope, session_id: UUID) -> Turn | None:
-    """Claim inside the caller's transaction, by a conditional update behind `one_reply_runs`."""
+    """Claim inside the caller's transaction, by a conditional update behind `one_reply_runs`.
+
+    What waits for somebody who was disabled or has left is not answered: it ends here.
+    """
     waiting = ReplyTicket.objects.filter(session_id=session_id).values_list("reply_id", flat=True)
     ids = list(waiting)
     if not ids:
+        return None
+    if not welcomed(scope).exists():
+        _end_waiting(scope, ids)
         return None
     rows = Message.objects.within(scope).filter(pk__in=ids)
     reply = rows.filter(status=Status.WAITING).in_order().select_related("question").first()
@@ -379,11 +387,22 @@ def _claim_next(scope: Scope, session_id: UUID) -> Turn | None:
     )
 
 
+def _end_waiting(scope: Scope, ids: Sequence[UUID]) -> None:
+    rows = Message.objects.within(scope).filter(pk__in=ids, status=Status.WAITING)
+    ended = list(rows.select_for_update().values_list("pk", flat=True))
+    rows.update(status=Status.INTERRUPTED, lease_until=None, finished_at=timezone.now())
+    ReplyTicket.objects.filter(pk__in=ended).delete()
+
+
 def keep(turn: Turn, *, text: str, memory_note: str = "") -> bool:
-    """Store the text so far and lengthen the lease; False if the reply is no longer ours."""
+    """Store the text so far and lengthen the lease; False if the reply is no longer ours.
+
+    It is nobody's once its person was disabled or has left.
+    """
     now = timezone.now()
     with entered(turn.scope):
-        kept = _ours(turn).update(text=text, lease_until=now + LEASE, memory_note=memory_note)
+        ours = _ours(turn).filter(Exists(welcomed(turn.scope)))
+        kept = ours.update(text=text, lease_until=now + LEASE, memory_note=memory_note)
         if kept:
             ReplyTicket.objects.filter(pk=turn.reply_id).update(due_at=now + LEASE)
     return bool(kept)
@@ -559,6 +578,16 @@ def stop(scope: Scope, reply_id: UUID, *, session_id: UUID | None) -> Ended | st
         ):
             return _ended(scope, session, replies.get())
         return str(replies.values_list("status", flat=True).get())
+
+
+def unwelcome(scopes: Collection[Scope]) -> set[Scope]:
+    """Return those of these scopes whose person was disabled or has left the tenant."""
+    gone = set()
+    for scope in scopes:
+        with entered(scope):
+            if not welcomed(scope).exists():
+                gone.add(scope)
+    return gone
 
 
 def begun(scope: Scope, message_id: UUID) -> Begun | None:

@@ -7,9 +7,11 @@ from uuid import UUID, uuid4
 import pytest
 from channels.db import database_sync_to_async
 from django.db import OperationalError
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from accounts import join
 from accounts.scope import entered
-from chatapp import replies, sessions, turn
+from chatapp import frames, replies, sessions, turn
 from chatapp.models import Message
 from chatapp.replies import Replies
 from memory.models import Job
@@ -48,6 +50,72 @@ def test_stop_reaches_the_process_that_writes(mara: Person, model: StubModel) ->
     talk()
     assert model.asked("chat")[0].wait(2)
     assert model.asked("chat")[0].disconnected
+
+
+@pytest.mark.parametrize("how", ["disabled", "removed"])
+def test_a_reply_to_somebody_who_may_be_here_no_longer_is_stopped(
+    how: str,
+    mara: Person,
+    bob: Person,
+    model: StubModel,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    """The provider is let go at once, what waits behind is not answered, others' replies go on."""
+    model.script(tokens=NUMBERS, per_token=0.2)
+    session, his = new_chat(mara), new_chat(bob)
+
+    def let_go() -> None:
+        with django_capture_on_commit_callbacks(execute=True):
+            if how == "disabled":
+                join.disable(mara.user)
+            else:
+                join.leave(mara.scope, actor=mara.user)
+
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab, others = await browser.open(mara, session), await browser.open(bob, his)
+        await others.say("Count for Bob")
+        await others.until("delta")
+        await tab.say("Count")
+        await tab.until("delta")
+        await tab.say("And on")
+        await tab.until("stored")
+        await database_sync_to_async(let_go)()
+        assert (await tab.until("close"))["code"] == frames.LOGIN_ENDED
+        hers = next(one for one in model.asked("chat") if one.question == "Count")
+        assert await asyncio.to_thread(hers.wait, 5)
+        assert hers.disconnected
+        await others.until("delta")
+        assert not model.asked("chat")[0].disconnected
+        registry = replies.here()
+        async with asyncio.timeout(5):
+            while len(registry.running) > 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await registry.claim(mara.scope, session.pk)
+        assert [one.scope for one in registry.running.values()] == [bob.scope]
+
+    talk()
+    rows = stored(mara, session)
+    assert [status for _role, status, _text in rows] == [
+        *("complete", "interrupted"),
+        *("complete", "interrupted"),
+    ]
+    assert rows[1][2].startswith("1 ")
+    assert "60" not in rows[1][2]
+    assert [one.question for one in model.asked("chat")] == ["Count for Bob", "Count"]
+
+
+def test_a_reply_is_given_up_though_nobody_was_told_that_its_person_is_disabled(
+    mara: Person,
+) -> None:
+    session = new_chat(mara)
+    begun = turn.begin(mara.scope, session.pk, text="Count", client_id=uuid4())
+    assert begun.turn is not None
+    assert turn.keep(begun.turn, text="1 ")
+    join.disable(mara.user)
+    assert not turn.keep(begun.turn, text="1 2 ")
+    join.enable(mara.user)
+    assert turn.keep(begun.turn, text="1 2 ")
 
 
 @conversation
