@@ -83,9 +83,7 @@ def called(
     ]
 
 
-def numbered(
-    calls: Sequence[ToolCall], *, behind: Sequence[Mapping[str, Any]]
-) -> list[ToolCall]:
+def numbered(calls: Sequence[ToolCall], *, behind: Sequence[Mapping[str, Any]]) -> list[ToolCall]:
     """Return the calls with ids that are theirs alone in a prompt.
 
     Servers that number the calls of each answer from 0 give every round and turn the same ones.

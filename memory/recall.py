@@ -341,7 +341,7 @@ def mark_used(scope: Scope, *, reply: UUID, question: str, answer: str) -> int:
     used = [
         memory
         for memory, text, other_half in read_once(scope, _INJECTED, given)
-        if names(answer, f"{text} {other_half}", question=question)
+        if names(answer, text, question=question, answer=other_half)
     ]
     return len(write_once(scope, _USED, given | {"memories": used})) if used else 0
 

@@ -226,6 +226,12 @@ def _bigrams(run: str) -> Iterable[str]:
     return pairs + alone if pairs else [run]
 
 
+def pairs_of(text: str) -> list[str]:
+    """Return the folded pairs of neighbours in what is written without spaces between words."""
+    runs = (found.group() for found in _TOKEN.finditer(_lower(text)) if found.lastgroup == "run")
+    return [pair for run in runs for pair in _bigrams(folded(run))]
+
+
 def _asked_in(read: _Read) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*read.languages, *(UNSURE if read.sure else every_latin())]))
 
