@@ -1,5 +1,6 @@
 """A session's exchanges as memory is told of them."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
@@ -21,7 +22,9 @@ _EXCHANGE = """
 with reply as (
   select r.session_id, r.position, q.id as question_id, q.position as question_position,
     coalesce(jsonb_path_exists(r.tool_calls,
-      '$[*] ? (@.name == "forget_memory" && !exists(@.result.error))'), false) as forgets
+      '$[*] ? (@.name == "forget_memory" && !exists(@.result.error))'), false) as forgets,
+    jsonb_path_query_array(r.tool_calls, '$[*] ? ((@.name == "save_memory"
+      || @.name == "update_memory") && !exists(@.result.error)).memory ? (@ != null)') as saved
   from chatapp_message r join chatapp_message q on q.id = r.question_id
     and q.tenant_id = r.tenant_id and q.user_id = r.user_id
   where r.tenant_id = %(tenant)s and r.user_id = %(user)s and r.id = %(reply)s
@@ -32,7 +35,8 @@ with reply as (
     and m.position < reply.question_position and m.role in ('user', 'assistant') and m.text <> ''
   order by m.position desc limit %(tail)s
 )
-select m.session_id, m.id, m.text, m.created_at, m.role, m.position, reply.forgets
+select m.session_id, m.id, m.text, m.created_at, m.role, m.position, reply.forgets,
+  reply.saved
 from chatapp_message m, reply
 where m.tenant_id = %(tenant)s and m.user_id = %(user)s
   and (m.id in (reply.question_id, %(reply)s) or m.id in (select id from before))
@@ -49,8 +53,10 @@ def read_exchange(scope: Scope, reply_id: UUID) -> Exchange | None:
     rows = read_once(scope, _EXCHANGE, given)
     if not rows:
         return None
-    *before, question, reply = [_utterance(*row[1:-1]) for row in rows]
-    return Exchange(question, reply, rows[0][0], before, forgets=rows[0][-1])
+    *before, question, reply = [_utterance(*row[1:-2]) for row in rows]
+    session, forgets, kept = rows[0][0], rows[0][-2], rows[0][-1]
+    saved = [UUID(one) for one in json.loads(kept or "[]")]
+    return Exchange(question, reply, session, before, forgets=forgets, saved=saved)
 
 
 def read_sessions(scope: Scope, keys: Sequence[UUID]) -> dict[UUID, SessionLabel]:

@@ -40,7 +40,8 @@ class Exchange:
     """A message of the person's with its reply, and what was said just before, oldest first.
 
     A memory of it names the id of `question` as its source. The reply stands right behind it.
-    `forgets`: something was forgotten in the reply, and either half may say what.
+    `forgets`: something was forgotten in the reply, and either half may say what. `saved` are the
+    memories that the model kept by itself while it replied.
     """
 
     question: Utterance
@@ -48,6 +49,7 @@ class Exchange:
     session_key: UUID
     tail: Sequence[Utterance] = ()
     forgets: bool = False
+    saved: Sequence[UUID] = ()
 
 
 type ReadExchange = Callable[[Scope, UUID], Exchange | None]

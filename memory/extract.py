@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from accounts.errors import ProviderError, Rejected
 from accounts.models import User
-from accounts.scope import Scope
+from accounts.scope import Scope, entered
 from accounts.text import one_line
 from memory import jobs
 from memory.answers import complete_json
-from memory.claims import is_safety, sentence, tells_change
+from memory.claims import is_safety, same_claim, sentence, tells_change
 from memory.commands import told_to_remember
 from memory.consolidate import Draft, Old, consolidate
 from memory.dates import day_start, tells_time, with_dates
@@ -26,7 +26,7 @@ from memory.embedder import current as current_embedder
 from memory.exchange import Exchange
 from memory.find import Here, Hit, find
 from memory.folding import words
-from memory.gate import Claimed, refusal
+from memory.gate import Claimed, borne_part, refusal
 from memory.jobs import Claim
 from memory.keys import entries_in_time, spell
 from memory.learn import consider
@@ -69,12 +69,35 @@ def ordered_drafts(claimed: Claim, exchange: Exchange) -> list[Draft]:
     """Return what the person orders to be remembered, in their own words; embeds it."""
     if claimed.step == "told":
         return []
-    return _drafts(claimed.scope, exchange, _orders(exchange))
+    orders = _orders(exchange, _saved(claimed.scope, exchange))
+    return _drafts(claimed.scope, exchange, orders)
 
 
-def _orders(exchange: Exchange) -> list[Claimed]:
+def _orders(exchange: Exchange, saved: Sequence[str]) -> list[Claimed]:
     told = told_to_remember(exchange.question.text)
-    return [Claimed(text=text, first_person="", quote=text) for text in told]
+    orders = [Claimed(text=text, first_person="", quote=text) for text in told]
+    return [order for order in orders if not _says(saved, order.text)]
+
+
+def _saved(scope: Scope, exchange: Exchange) -> list[str]:
+    """Return what the model kept by itself while it replied: that is not learnt once more.
+
+    Also of what was taken back since: it does not return from the same message.
+    """
+    if not exchange.saved:
+        return []
+    with entered(scope):
+        kept = Memory.objects.within(scope).filter(pk__in=exchange.saved)
+        return list(kept.values_list("text", flat=True))
+
+
+SAID_BY_SAVED = 0.75  # of a claim's words
+
+
+def _says(saved: Sequence[str], text: str) -> bool:
+    return any(
+        same_claim(one, text) or borne_part(text, words(one)) >= SAID_BY_SAVED for one in saved
+    )
 
 
 def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
@@ -84,7 +107,8 @@ def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
     remembered is kept in any case. A model's answer that can't be used is told as `rejected`.
     Raises ProviderError when the model is away; orders are kept by then.
     """
-    orders = [] if claimed.step == "told" else _orders(exchange)
+    saved = _saved(claimed.scope, exchange)
+    orders = [] if claimed.step == "told" else _orders(exchange, saved)
     try:
         near = _near(claimed, exchange)
         answer = _ask(claimed.scope, endpoint, exchange, near)
@@ -99,7 +123,7 @@ def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
                 jobs.step_done(claimed, "told", **learn(scope, claimed, drafts))
         raise
     else:
-        _accept(claimed, exchange, orders, answer, near)
+        _accept(claimed, exchange, orders, answer, near, saved)
 
 
 def _close(
@@ -217,8 +241,9 @@ def _accept(
     orders: Sequence[Claimed],
     answer: Answer,
     near: Sequence[Hit],
+    saved: Sequence[str],
 ) -> None:
-    """Keep what the gate lets through; an order in a model's own form is not kept twice."""
+    """Keep what the gate lets through; what is kept already in another form is not kept twice."""
     statement = exchange.question.text
     said_at = said_where(claimed.scope, exchange.question.at)
     told = told_to_remember(statement)
@@ -236,6 +261,8 @@ def _accept(
         said = [text for text in told if _overlap(fact.quote, text)]
         if not code and claimed.step == "told" and said:
             code = "told"  # kept already, in the person's own words
+        if not code and _says(saved, fact.text):
+            code = "saved"
         if code:
             refused[code] += 1
             continue

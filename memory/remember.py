@@ -12,7 +12,7 @@ from accounts.scope import Scope, entered, read_once
 from accounts.text import required_text
 from memory import embedder, jobs
 from memory.claims import is_safety
-from memory.consolidate import confirm, embed_later, known_claim
+from memory.consolidate import confirm, embed_later, known_claim, settle_exchange
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
 from memory.jobs import Claim
@@ -82,7 +82,7 @@ def remember_exchange(claimed: Claim) -> None:
     endpoint = current_endpoint() if extracting else None
     storing = auto_store and not claimed.step and not exchange.forgets
     store = _prepared(claimed, exchange) if storing else None
-    if learnt and claimed.step != "told":
+    if not set(learnt) <= set(exchange.saved) and claimed.step != "told":
         # A message is learnt from once, whatever became of it.
         with jobs.writing(claimed) as scope:
             kept = store(scope) if store else {}
@@ -137,7 +137,10 @@ def _prepared(claimed: Claim, exchange: Exchange) -> Callable[[Scope], dict[str,
         [entry] = entries_in_time([memory], known=known, within=WORKER_SECONDS)
 
     def store(inside: Scope) -> dict[str, Any]:
-        return {"exchange": str(_write_once(inside, memory, entry))}
+        kept = _write_once(inside, memory, entry)
+        if exchange.saved:  # and perhaps taken back since: the exchange goes with it
+            settle_exchange(inside, memory.source, at=timezone.now())
+        return {"exchange": str(kept)}
 
     return store
 

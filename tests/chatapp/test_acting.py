@@ -140,6 +140,57 @@ def test_calls_are_told_apart_though_the_server_numbers_each_answer_anew(
     assert len(seen) == 5
 
 
+BOAT_AND_SISTER = [
+    {"text": "The user has a boat.", "quote": "I own a boat"},
+    {"text": "The user's sister is called Ada.", "quote": "My sister is called Ada"},
+]
+
+
+def learnt_from(model: StubModel, *given: dict[str, str]) -> None:
+    """Let the extractor answer with these facts."""
+    full = [{"first_person": "", "supersedes": ""} | one for one in given]
+    model.script(kind="json", contains="note what is worth", answer={"facts": full})
+
+
+def test_beside_what_the_model_saved_the_message_is_learnt_from(
+    mara: Person, model: StubModel
+) -> None:
+    session = new_chat(mara)
+    acts(model, [call("save_memory", text="The user owns a boat.", quote="I own a boat")])
+    learnt_from(model, *BOAT_AND_SISTER)
+    chat(mara, session, "Remember that I own a boat. My sister is called Ada.")
+    (job,) = work(mara)
+    assert set(texts(mara)) == {"The user owns a boat.", "The user's sister is called Ada."}
+    assert job.result["refused"] == {"saved": 1}
+    with entered(mara.scope):
+        kept = Memory.objects.within(mara.scope).facts()
+        assert set(kept.values_list("seen_count", flat=True)) == {1}
+        assert len(job.result["facts"]) == 1
+
+
+def test_an_order_is_kept_once_where_the_model_saved_it_and_nothing_more_is_found(
+    mara: Person, model: StubModel
+) -> None:
+    acts(model, [call("save_memory", text="The user owns a boat.", quote="I own a boat")])
+    chat(mara, new_chat(mara), "Remember that I own a boat.")
+    work(mara)
+    assert texts(mara) == ["The user owns a boat."]
+
+
+def test_what_was_saved_and_taken_back_is_not_learnt_from_the_same_message(
+    mara: Person, model: StubModel
+) -> None:
+    session = new_chat(mara)
+    acts(model, [call("save_memory", text="The user owns a boat.", quote="I own a boat")])
+    learnt_from(model, *BOAT_AND_SISTER)
+    chat(mara, session, "Remember that I own a boat. My sister is called Ada.")
+    press(mara, last_reply(mara, session))
+    work(mara)
+    assert "boat" not in " ".join(texts(mara))
+    assert memory.search(mara.scope, "boat") == []
+    assert "boat" not in " ".join(one.text for one in memory.recall(mara.scope, "boat").memories)
+
+
 def test_undo_takes_back_what_was_saved_and_brings_it_back(mara: Person, model: StubModel) -> None:
     session = new_chat(mara)
     acts(model, [call("save_memory", text="The user owns a boat.", quote="I own a boat")])
