@@ -66,14 +66,14 @@ class Writer:
     async def _converse(self, running: Running, found: Recall, endpoint: Endpoint) -> Ending:
         """Let the model speak, and act where it may, until it has answered."""
         claimed = running.turn
-        toolbox = None
+        toolbox, handles = None, []
         if claimed.allowed and llm.knows_tools(endpoint):
             toolbox = _toolbox(claimed)
-            toolbox.show(found.memories)
+            handles = toolbox.show(found.memories)
         messages = prompt(
             claimed.history,
             claimed.question,
-            memory=memory_block(found.memories, new_fence()),
+            memory=memory_block(found.memories, new_fence(), zone=found.zone, handles=handles),
             so_far=claimed.so_far,
             calls=claimed.calls,
             acting=toolbox is not None,

@@ -46,21 +46,33 @@ def new_fence() -> str:
     return secrets.token_hex(8)
 
 
-def memory_block(memories: Sequence[Remembered], fence: str, *, zone: tzinfo = UTC) -> str:
+def memory_block(
+    memories: Sequence[Remembered],
+    fence: str,
+    *,
+    zone: tzinfo = UTC,
+    handles: Sequence[str] = (),
+) -> str:
     """Return the message that puts memories before the model as data; empty without memories.
 
     `fence` must be new for each request (`new_fence`). One line for each memory; dates are days
-    in `zone`. The caller has chosen memories that fit its budget (`tokens` of `memory_line`).
+    in `zone`. `handles`, one for each, are what its tools know them by; without tools there are
+    none. The caller has chosen memories that fit its budget (`tokens` of `memory_line`).
     """
     if not memories:
         return ""
-    lines = [memory_line(memory, zone=zone, fence=fence) for memory in memories]
+    lines = [
+        memory_line(memory, zone=zone, fence=fence, handle=handle)
+        for memory, handle in zip(memories, handles or [""] * len(memories), strict=True)
+    ]
     return "\n".join([_HEAD.format(fence=fence), *lines, _FOOT.format(fence=fence)])
 
 
-def memory_line(memory: Remembered, *, zone: tzinfo = UTC, fence: str = "") -> str:
-    """Return one memory as its line in the block: kind, date, whose words, text."""
-    day = memory.at.astimezone(zone).date().isoformat()
+def memory_line(
+    memory: Remembered, *, zone: tzinfo = UTC, fence: str = "", handle: str = ""
+) -> str:
+    """Return one memory as its line in the block: kind, date, handle, whose words, text."""
+    day = memory.at.astimezone(zone).date().isoformat() + (f" [{handle}]" if handle else "")
     if memory.kind != "exchange":
         return _shortened(f"- {memory.kind}, since {day}: {harmless(memory.text, fence)}")
     said, answered = harmless(memory.text, fence), harmless(memory.answer, fence)

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from uuid import UUID
 
 from django.db import OperationalError
@@ -66,13 +66,15 @@ class Recall:
     """What goes before the model, the core first and then the nearest first.
 
     `note` is the sentence for the person when memory was not available (`away`), or was searched
-    by words alone. `passed_over` were found as well, and did not fit or said the same again.
+    by words alone. `passed_over` were found as well, and did not fit or said the same again. `zone`
+    is the person's: days are days there.
     """
 
     memories: list[RecalledMemory] = field(default_factory=list)
     note: str | None = None
     passed_over: list[RecalledMemory] = field(default_factory=list)
     away: bool = False
+    zone: tzinfo = UTC
 
 
 def recall(
@@ -109,7 +111,8 @@ def recall(
         logger.exception("recall failed")
         return _unavailable("database")
     core = _core(always, claims, limits)
-    recalled = replace(choose(hits, limits=limits, core=core, question=question), note=note)
+    chosen = choose(hits, limits=limits, core=core, question=question)
+    recalled = replace(chosen, note=note, zone=limits.zone)
     if reply is not None:
         record(scope, reply=reply, recall=recalled)
     return recalled
@@ -245,8 +248,12 @@ def _says_nothing_new(hit: Hit, told: dict[UUID, set[int]]) -> bool:
     return len(said & told[hit.row.source]) >= SAID_AGAIN * len(said)
 
 
+# As long as those of memory.tools, so that the block fits its budget with them too.
+_ANY_HANDLE = "0" * 8
+
+
 def _cost(hit: Hit) -> int:
-    return tokens(memory_line(_recalled(hit, ""))) + 1
+    return tokens(memory_line(_recalled(hit, ""), handle=_ANY_HANDLE)) + 1
 
 
 def _recalled(hit: Hit, because: str) -> RecalledMemory:

@@ -17,7 +17,7 @@ thereby gone from all records, and what was edited reads as it does now (`spelt_
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -175,11 +175,14 @@ class Toolbox:
         names += [UPDATE] if self.allowed.saving and self.allowed.searching else []
         return [SCHEMAS[name] for name in names]
 
-    def show(self, memories: Iterable[RecalledMemory]) -> None:
-        """Let the model change or forget these: they stand before it."""
-        for memory in memories:
-            self.seen.add(memory.id)
-            self._handle(memory.id)
+    def show(self, memories: Sequence[RecalledMemory]) -> list[str]:
+        """Return the handles by which the model may change or forget these, that stand before it.
+
+        None where it may do neither.
+        """
+        self.seen |= {memory.id for memory in memories}
+        handles = [self._handle(memory.id) for memory in memories]
+        return handles if self.allowed.searching else []
 
     def _handle(self, memory: UUID) -> str:
         short = memory.hex[:8]

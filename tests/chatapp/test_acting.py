@@ -337,6 +337,31 @@ def test_a_change_that_the_person_did_not_ask_for_waits(mara: Person, model: Stu
     assert texts(mara, status="past") == ["The user lives in Oslo."]
 
 
+def test_what_stands_before_the_model_can_be_forgotten_without_a_search(
+    mara: Person, bob: Person, model: StubModel
+) -> None:
+    note = memory.remember(mara.scope, text="The user owns a boat.")
+    memory.remember(bob.scope, text="Bob owns a boat.")
+    acts(model, [call("forget_memory", id=f"[{handle(note)}]")])
+    chat(mara, new_chat(mara), "Forget that I own a boat, please.")
+    assert texts(mara) == []
+    block = model.asked("chat")[0].messages[1]["content"]
+    assert f"[{handle(note)}]: The user owns a boat." in block
+    assert re.findall(r"\[[0-9a-f]{8}\]", block) == [f"[{handle(note)}]"]
+
+
+def test_without_tools_no_memory_has_a_handle(mara: Person, model: StubModel) -> None:
+    memory.remember(mara.scope, text="The user owns a boat.")
+    with entered(mara.scope):
+        MemorySettings.objects.within(mara.scope).update_or_create(
+            tenant_id=mara.tenant.pk, user_id=mara.user.pk, defaults={"tools_on": False}
+        )
+    chat(mara, new_chat(mara), "What boat do I own?")
+    block = model.asked("chat")[0].messages[1]["content"]
+    assert "The user owns a boat." in block
+    assert not re.search(r"\[[0-9a-f]{8}\]", block)
+
+
 def test_only_what_was_shown_in_this_turn_can_be_touched(
     mara: Person, bob: Person, model: StubModel
 ) -> None:
