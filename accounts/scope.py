@@ -68,18 +68,28 @@ def read_once(
     limit = "" if within_ms is None else str(max(1, within_ms))
     if connection.in_atomic_block:
         return _read_within(scope, query, given, limit)
-    timeout = f", set_config('statement_timeout', '{limit}', true)" if limit else ""
+    timeout = _TIMEOUT if limit else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"select {_settings_of(scope)}{timeout}; {query}", given)
+        cursor.execute(f"select {_SETTINGS}{timeout}; {query}", _with(scope, given, limit))
         cursor.nextset()
         return list(cursor.fetchall())
 
 
-def _settings_of(scope: Scope) -> str:
-    return (
-        f"set_config('app.tenant_id', '{scope.tenant_id:d}', true),"
-        f" set_config('app.user_id', '{scope.user_id:d}', true)"
-    )
+# Named places, whoever it is: the driver takes a text apart once, and then knows it.
+_SETTINGS = (
+    "set_config('app.tenant_id', %(scope_tenant)s, true),"
+    " set_config('app.user_id', %(scope_user)s, true)"
+)
+_TIMEOUT = ", set_config('statement_timeout', %(scope_ms)s, true)"
+
+
+def _with(scope: Scope, given: Mapping[str, Any], limit: str = "") -> dict[str, Any]:
+    return {
+        **given,
+        "scope_tenant": str(scope.tenant_id),
+        "scope_user": str(scope.user_id),
+        "scope_ms": limit,
+    }
 
 
 def _read_within(
@@ -111,10 +121,10 @@ def write_once(scope: Scope, query: str, given: Mapping[str, Any]) -> list[tuple
         cursor.execute(
             "select set_config('app.outer_tenant', coalesce(current_setting('app.tenant_id', true),"
             " ''), true), set_config('app.outer_user', coalesce(current_setting('app.user_id',"
-            f" true), ''), true); select {_settings_of(scope)}; {query};"
+            f" true), ''), true); select {_SETTINGS}; {query};"
             " select set_config('app.tenant_id', current_setting('app.outer_tenant'), true),"
             " set_config('app.user_id', current_setting('app.outer_user'), true)",
-            given,
+            _with(scope, given),
         )
         cursor.nextset()
         cursor.nextset()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
 from accounts.errors import InvalidInput
@@ -58,7 +58,17 @@ class Refused(InvalidInput):
 
 def current_endpoint() -> Endpoint | None:
     """Return where replies come from, or None without a model. One query, nothing cached."""
-    return _endpoint(_row())
+    with connection.cursor() as cursor:
+        cursor.execute(_CHAT_MODEL)
+        row = cursor.fetchone()
+    return _chosen(*row) if row else _chosen()
+
+
+# Written out: it is read on the way to each reply's first word, where a model's object costs more
+# than the query.
+_CHAT_MODEL = """
+select without_model, base_url, api_key_sealed, chat_model from memory_modelsettings where "only"
+"""
 
 
 def current_embeddings() -> EmbeddingsChoice:
@@ -233,14 +243,20 @@ def _embeddings(row: ModelSettings) -> EmbeddingsChoice:
 
 
 def _endpoint(row: ModelSettings) -> Endpoint | None:
-    if row.without_model:
+    return _chosen(row.without_model, row.base_url, row.api_key_sealed, row.chat_model)
+
+
+def _chosen(
+    without: bool = False, base_url: str = "", sealed: str = "", chat_model: str = ""
+) -> Endpoint | None:
+    if without:
         return None
-    if row.chat_model:
-        address = row.base_url or OPENAI
-        key = unseal(row.api_key_sealed)
+    if chat_model:
+        address = base_url or OPENAI
+        key = unseal(sealed)
         if not key and same_server(settings.OPENAI_BASE_URL or OPENAI, address):
             key = settings.OPENAI_API_KEY
-        return Endpoint(address, key, row.chat_model)
+        return Endpoint(address, key, chat_model)
     if settings.CHAT_MODEL and (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
         address = settings.OPENAI_BASE_URL or OPENAI
         return Endpoint(address, settings.OPENAI_API_KEY, settings.CHAT_MODEL)

@@ -10,7 +10,6 @@ neighbours nor a session.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -80,15 +79,15 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known of candidates besides, in any order; one length.
+    """What is known of units besides, in any order; arrays of one length.
 
-    `days` are the days that they were said on, in the person's time zone; `speakers` are names,
-    `assistant` tells which are the assistant's words, `flags` is flags_of.
+    `speaker` is which of the names in `speakers` said it, `assistant` tells which are the
+    assistant's words, `flags` is flags_of. Of units at one place the last counts.
     """
 
     places: Array
-    days: Sequence[date]
     speakers: Sequence[str]
+    speaker: Array
     assistant: Array
     chars: Array
     flags: Array
@@ -108,17 +107,36 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Units best first, of one length.
+    """Units best first; arrays of one length.
 
     `score` is in [0, 1]; `vector_part` and `text_part` say what each arm had in it and add up to
-    it, less what came from neither.
+    it, less what came from neither. `rows` are theirs among the candidates, `spoken` tells who was
+    named in the question.
     """
 
+    question: Question
+    candidates: Candidates
+    rows: Array
     places: Array
     score: Array
     vector_part: Array
     text_part: Array
-    reasons: Sequence[Reasons]
+    spoken: Array
+
+    def reasons(self, number: int) -> Reasons:
+        """Return why the unit at this place of the ranking was found."""
+        found, row = self.candidates, self.rows[number]
+        in_session = bool(found.places[row] >= 0)
+        return Reasons(
+            words=_words(self.question, int(found.matched[row])),
+            meaning=bool(found.cosine[row] >= NEAR),
+            day=bool(found.dated[row]),
+            neighbour=in_session and bool(found.around[row] >= HELPED),
+            session=in_session
+            and bool(found.window[row] >= SHARED)
+            and bool(found.coverage[row] < SHARED),
+            speaker=bool(self.spoken[number]),
+        )
 
 
 def first_stage(
@@ -323,61 +341,51 @@ def _best(score: Array, keep: int) -> Array:
     return some[np.argsort(-score[some], kind="stable")]
 
 
-def second_stage(
-    question: Question, candidates: Candidates, traits: Traits, *, most: int | None = None
-) -> Ranking:
+def second_stage(question: Question, candidates: Candidates, traits: Traits) -> Ranking:
     """Return the candidates that the traits know, ranked by the whole formula, with scores.
-
-    At most `most` of them, the best: telling why costs more than ranking.
 
     A score of s says: of memories with such a score about that share were relevant, on the
     conversations that the formula was calibrated on (docs have the table; text alone says too
     little of a person's long talks with an assistant). Within a question it falls with the rank.
     """
-    row_of = {place: row for row, place in enumerate(traits.places.tolist())}
-    known = [row for row, place in enumerate(candidates.places.tolist()) if place in row_of]
-    rows = [row_of[place] for place in candidates.places[known].tolist()] if known else []
-    kept = np.asarray(known, np.intp)
-    chars = np.asarray(traits.chars, np.int64)[rows]
-    flags = np.asarray(traits.flags, np.int64)[rows]
-    assistant = np.asarray(traits.assistant, bool)[rows]
-    named = {name: folded(name) in question.named for name in set(traits.speakers)}
-    spoken = np.array([named[traits.speakers[row]] for row in rows], bool)
+    kept, rows = _known(candidates.places, traits.places)
+    named = np.array([folded(name) in question.named for name in traits.speakers], bool)
+    spoken = named[traits.speaker[rows]]
+    flags = traits.flags[rows]
     rest = DATE * candidates.dated[kept] + SPEAKER * spoken
-    rest = rest + LENGTH * np.log1p(np.minimum(chars, LENGTH_CHARS))
+    rest = rest + LENGTH * np.log1p(np.minimum(traits.chars[rows], LENGTH_CHARS))
     rest = rest + QUESTION_MARK * ((flags & ASKS) > 0)
     if question.asks_when:
         rest = rest + TIME * ((flags & TELLS_TIME) > 0)
     if not question.asks_assistant:
-        rest = rest + ASSISTANT * assistant
+        rest = rest + ASSISTANT * traits.assistant[rows]
     total = candidates.vector[kept] + candidates.text[kept] + rest
-    order = np.argsort(-total, kind="stable")[:most]
-    kept, spoken, total = kept[order], spoken[order], total[order]
-    score = _probability(candidates, total, candidates.n)
+    order = np.argsort(-total, kind="stable")
+    kept = kept[order]
+    score = _probability(candidates, total[order], candidates.n)
     vector = np.maximum(candidates.vector[kept], 0)
     text = np.maximum(candidates.text[kept], 0)
     both = np.maximum(vector + text, 1e-6)
     return Ranking(
+        question=question,
+        candidates=candidates,
+        rows=kept,
         places=candidates.places[kept],
         score=score,
         vector_part=score * vector / both,
         text_part=score * text / both,
-        reasons=[
-            Reasons(
-                words=_words(question, int(candidates.matched[row])),
-                meaning=bool(candidates.cosine[row] >= NEAR),
-                day=bool(candidates.dated[row]),
-                neighbour=bool(candidates.places[row] >= 0 and candidates.around[row] >= HELPED),
-                session=bool(
-                    candidates.places[row] >= 0
-                    and candidates.window[row] >= SHARED
-                    and candidates.coverage[row] < SHARED
-                ),
-                speaker=bool(is_named),
-            )
-            for row, is_named in zip(kept.tolist(), spoken.tolist(), strict=True)
-        ],
+        spoken=spoken[order],
     )
+
+
+def _known(wanted: Array, known: Array) -> tuple[Array, Array]:
+    """Return the rows of those wanted places that are known, and the last row of each there."""
+    if not len(known):
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    order = np.argsort(known, kind="stable")
+    last = order[np.searchsorted(known[order], wanted, side="right") - 1]
+    kept = np.flatnonzero(known[last] == wanted)
+    return kept, last[kept]
 
 
 # From where on a reason is told.

@@ -206,12 +206,15 @@ def choose(
     passed: list[Hit] = []
     searched = 0
     for hit in [*always, *first, *later]:
-        heard = _heard(hit)
-        again = folded(heard) in said or (_is_exchange(hit) and _says_nothing_new(hit, told))
-        cost = _cost(hit)
-        if not again and cost <= left and (hit.always or searched < limits.top_k):
+        heard = folded(_heard(hit))
+        if (
+            (hit.always or searched < limits.top_k)
+            and heard not in said
+            and not (_is_exchange(hit) and _says_nothing_new(hit, told))
+            and (cost := _cost(hit)) <= left
+        ):
             chosen.append(hit)
-            said.add(folded(heard))
+            said.add(heard)
             left -= cost
             searched += not hit.always
         elif len(passed) < limits.top_k:
@@ -232,20 +235,21 @@ def _heard(hit: Hit) -> str:
     return hit.row.text if hit.speaker is Speaker.PERSON else hit.row.answer
 
 
-def _told(hits: Iterable[Hit]) -> dict[UUID, set[int]]:
-    """Return the terms of the facts that came from each message."""
-    told: dict[UUID, set[int]] = {}
+def _told(hits: Iterable[Hit]) -> dict[UUID, list[str]]:
+    """Return the facts that came from each message."""
+    told: dict[UUID, list[str]] = {}
     for hit in hits:
         if hit.row.source and not _is_exchange(hit):
-            told.setdefault(hit.row.source, set()).update(terms_of(hit.row.text))
+            told.setdefault(hit.row.source, []).append(hit.row.text)
     return told
 
 
-def _says_nothing_new(hit: Hit, told: dict[UUID, set[int]]) -> bool:
+def _says_nothing_new(hit: Hit, told: dict[UUID, list[str]]) -> bool:
     if hit.row.source is None or hit.row.source not in told or hit.speaker is Speaker.ASSISTANT:
         return False
     said = set(terms_of(hit.row.text))  # stems: "I live" and "the user lives" are the same
-    return len(said & told[hit.row.source]) >= SAID_AGAIN * len(said)
+    facts = {term for fact in told[hit.row.source] for term in terms_of(fact)}
+    return len(said & facts) >= SAID_AGAIN * len(said)
 
 
 # As long as those of memory.tools, so that the block fits its budget with them too.

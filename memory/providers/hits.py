@@ -2,9 +2,8 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 from uuid import UUID
 
 import numpy as np
@@ -12,81 +11,66 @@ import numpy as np
 from memory.exchange import Speaker
 from memory.folding import folded
 from memory.providers.base import Found, Reason, Why
-from memory.ranking import Candidates, Ranking, Reasons, Traits, second_stage
+from memory.ranking import Array, Candidates, Reasons, Traits, second_stage
 from memory.terms import Question
 
-UNITS_PER_MEMORY = 3  # looked at first: an exchange has two, and rarely both lead
+ID = np.dtype("V16")  # a UUID's bytes
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a provider keeps of a unit for the second stage."""
+    """What a provider keeps of units for the second stage, and whose each is (dtype ID)."""
 
-    memory: UUID
-    place: int
-    speaker: Speaker
-    name: str
-    day: date
-    chars: int
-    flags: int
+    memories: Array
+    traits: Traits
 
 
-def hits(
-    question: Question, candidates: Candidates, known: Sequence[Known], *, limit: int
-) -> list[Found]:
+def hits(question: Question, candidates: Candidates, known: Known, *, limit: int) -> list[Found]:
     """Return the best `limit` memories of these candidates, best first, each by its best unit.
 
-    `known` are their units, in any order; two memories may share a place.
+    What is known may be in any order; two memories may share a place.
     """
-    if not known:
-        return []
-    at_place: dict[int, list[Known]] = {}
-    for unit in known:
-        at_place.setdefault(unit.place, []).append(unit)
-    traits = Traits(
-        places=np.array([unit.place for unit in known], np.int64),
-        days=[unit.day for unit in known],
-        speakers=[unit.name for unit in known],
-        assistant=np.array([unit.speaker is Speaker.ASSISTANT for unit in known]),
-        chars=np.array([unit.chars for unit in known]),
-        flags=np.array([unit.flags for unit in known]),
-    )
-    question = replace(question, named=named_in(question.text, {unit.name for unit in known}))
-    most = UNITS_PER_MEMORY * limit
-    found = _found(candidates, second_stage(question, candidates, traits, most=most), at_place)
-    if len(found) < limit and most < len(known):
-        found = _found(candidates, second_stage(question, candidates, traits), at_place)
-    return found[:limit]
-
-
-def _found(
-    candidates: Candidates,
-    ranking: Ranking,
-    at_place: Mapping[int, Sequence[Known]],
-) -> list[Found]:
-    cosine_of = dict(zip(candidates.places.tolist(), candidates.cosine.tolist(), strict=True))
-    found: dict[UUID, Found] = {}
-    for row, place in enumerate(ranking.places.tolist()):
-        for unit in at_place[place]:
-            if unit.memory not in found:
-                found[unit.memory] = Found(
-                    memory=unit.memory,
-                    speaker=unit.speaker,
-                    place=place,
-                    score=float(ranking.score[row]),
-                    vector_part=float(ranking.vector_part[row]),
-                    text_part=float(ranking.text_part[row]),
-                    because=tuple(_because(ranking.reasons[row])),
-                    cosine=None if math.isnan(cosine_of[place]) else cosine_of[place],
-                )
+    named = named_in(question.text, known.traits.speakers)
+    ranking = second_stage(replace(question, named=named), candidates, known.traits)
+    found: dict[bytes, Found] = {}
+    for number, row in _units(ranking.places, known.traits.places):
+        if len(found) == limit:
+            break
+        memory = known.memories[row].tobytes()
+        if memory not in found:
+            assistant = bool(known.traits.assistant[row])
+            cosine = float(candidates.cosine[ranking.rows[number]])
+            found[memory] = Found(
+                memory=UUID(bytes=memory),
+                speaker=Speaker.ASSISTANT if assistant else Speaker.PERSON,
+                place=int(ranking.places[number]),
+                score=float(ranking.score[number]),
+                vector_part=float(ranking.vector_part[number]),
+                text_part=float(ranking.text_part[number]),
+                because=tuple(_because(ranking.reasons(number))),
+                cosine=None if math.isnan(cosine) else cosine,
+            )
     return list(found.values())
+
+
+def _units(ranked: Array, places: Array) -> Iterator[tuple[int, int]]:
+    """Yield each ranked place's number with the rows that stand there, the best first."""
+    order = np.argsort(places, kind="stable")
+    ascending = places[order]
+    first = np.searchsorted(ascending, ranked, side="left").tolist()
+    behind = np.searchsorted(ascending, ranked, side="right").tolist()
+    for number in range(len(ranked)):
+        for row in order[first[number] : behind[number]].tolist():
+            yield number, row
 
 
 def named_in(text: str, speakers: Collection[str]) -> frozenset[str]:
     """Return those of the speakers, folded, whom a text names."""
-    said = set(_WORD.findall(folded(text)))
     names = {folded(speaker) for speaker in speakers if speaker}
+    if not names:
+        return frozenset()
+    said = set(_WORD.findall(folded(text)))
     return frozenset(name for name in names if said & set(_WORD.findall(name)))
 
 

@@ -18,7 +18,6 @@ from uuid import UUID
 
 import numpy as np
 from django.db import OperationalError, connection
-from pgvector import HalfVector
 from psycopg.errors import QueryCanceled
 
 from accounts.errors import Unavailable
@@ -26,8 +25,8 @@ from accounts.scope import Scope, entered, read_once, write_once
 from memory.exchange import Speaker
 from memory.models import NAME_CHARS, SearchKey
 from memory.providers.base import Ability, Entry, Found, Unit
-from memory.providers.hits import Known, hits
-from memory.ranking import KEEP, Array, Candidates, Posting, first_stage
+from memory.providers.hits import ID, Known, hits
+from memory.ranking import KEEP, Array, Candidates, Posting, Traits, first_stage
 from memory.terms import Question, flags_of, terms_of
 
 COVERED_DIMS = 1_024  # An index row holds 2,704 bytes; wider vectors are read from the table.
@@ -35,6 +34,9 @@ MOST_COUNTED = 32_767  # of one term in one unit, and of all its terms: a smalli
 
 _COSINE = np.dtype([("place", ">i8"), ("cosine", ">f8")])
 _POSTING = np.dtype([("place", ">i8"), ("tf", ">i2"), ("dl", ">i2")])
+_TRAITS = np.dtype(
+    [("memory", ID), ("place", ">i8"), ("chars", ">i4"), ("flags", ">i2"), ("assistant", "?")]
+)
 
 # One statement, so that a deadline is one deadline. A row's numbers are bytes, one behind the
 # other: 10,000 rows are one value to fetch.
@@ -56,10 +58,13 @@ from memory_searchkey
 where tenant_id = %(tenant)s and user_id = %(user)s and model = %(model)s and dims = %(dims)s
 """
 _COVERED = f" and dims <= {COVERED_DIMS}"
-_KNOWN = """
-select memory_id, place, speaker, said_by, day, chars, flags from memory_searchrow
+_KNOWN = f"""
+select said_by, string_agg(uuid_send(memory_id) || int8send(place) || int4send(chars)
+  || int2send(flags) || boolsend(speaker = '{Speaker.ASSISTANT}'), '')
+from memory_searchrow
 where tenant_id = %(tenant)s and user_id = %(user)s and place = any(%(places)s::bigint[])
-"""
+group by said_by
+"""  # noqa: S608 - a constant
 
 _MINE = "tenant_id = %(tenant)s and user_id = %(user)s"
 _FORGET = f"""
@@ -135,11 +140,8 @@ class PgvectorProvider:
         keep = max(KEEP, 4 * limit)
         while True:
             candidates = ranked(keep)
-            of_them = _owner(scope) | {"places": candidates.places.tolist()}
-            known = [
-                Known(row[0], row[1], Speaker(row[2]), *row[3:])
-                for row in _read(scope, _KNOWN, of_them, ends)
-            ]
+            of_them = _owner(scope) | {"places": _array(candidates.places.tolist())}
+            known = _known(_read(scope, _KNOWN, of_them, ends))
             found = hits(question, candidates, known, limit=limit)
             if len(found) >= limit or len(candidates.places) < keep:
                 return found[:limit]
@@ -159,13 +161,13 @@ class PgvectorProvider:
         given = _owner(scope)
         if question.terms:
             query += _POSTINGS
-            given |= {"terms": question.terms}
+            given |= {"terms": _array(question.terms)}
         if vector is not None:
             query += _VECTORS + _COVERED if len(vector) <= COVERED_DIMS else _VECTORS
             given |= {
                 "model": model,
                 "dims": len(vector),
-                "vector": HalfVector(list(vector)).to_text(),
+                "vector": _text(vector),
             }
         rows = _read(scope, query, given, ends)
         totals = np.frombuffer(b"".join(row[2] for row in rows if row[0] == 0), ">i8")
@@ -230,7 +232,7 @@ def _told(entry: Entry) -> dict[str, Any]:
         "key_places": [place for place, _part, _vector in keys],
         "parts": [part for _place, part, _vector in keys],
         "dims": [len(vector) for _place, _part, vector in keys],
-        "vectors": [HalfVector(list(vector)).to_text() for _place, _part, vector in keys],
+        "vectors": [_text(vector) for _place, _part, vector in keys],
         "terms": [term for term, _place, _tf, _dl in postings],
         "term_places": [place for _term, place, _tf, _dl in postings],
         "tfs": [tf for _term, _place, tf, _dl in postings],
@@ -241,6 +243,33 @@ def _told(entry: Entry) -> dict[str, Any]:
 def _counted(unit: Unit) -> Mapping[int, int]:
     terms = terms_of(unit.text, speaker=unit.name, day=unit.day)
     return {term: min(count, MOST_COUNTED) for term, count in terms.items()}
+
+
+def _text(vector: Sequence[float]) -> str:
+    """Return a vector as Postgres reads it, with more digits than half precision holds."""
+    return f"[{('%.6g,' * len(vector))[:-1] % tuple(vector)}]"
+
+
+def _array(numbers: Sequence[int]) -> str:
+    """Return whole numbers as Postgres reads an array: in one go, where the driver asks of each."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+def _known(rows: Sequence[tuple[str, bytes]]) -> Known:
+    """Return what _KNOWN found."""
+    parts = [np.frombuffer(packed, _TRAITS) for _name, packed in rows]
+    units = np.concatenate(parts) if parts else np.empty(0, _TRAITS)
+    return Known(
+        units["memory"],
+        Traits(
+            places=units["place"].astype(np.int64),
+            speakers=[name for name, _packed in rows],
+            speaker=np.repeat(np.arange(len(parts)), np.array([*map(len, parts)], np.intp)),
+            assistant=units["assistant"],
+            chars=units["chars"].astype(np.int64),
+            flags=units["flags"].astype(np.int64),
+        ),
+    )
 
 
 def _posting(packed: bytes) -> Posting:

@@ -12,9 +12,10 @@ from uuid import UUID
 import numpy as np
 
 from accounts.scope import Scope
+from memory.exchange import Speaker
 from memory.providers.base import Ability, Entry, Found, Unit
-from memory.providers.hits import Known, hits
-from memory.ranking import Array, Posting, first_stage
+from memory.providers.hits import ID, Known, hits
+from memory.ranking import Array, Posting, Traits, first_stage
 from memory.terms import Question, flags_of, terms_of
 
 
@@ -72,20 +73,19 @@ class PlainProvider:
             total_dl=sum(lengths),
             keep=max(1, len(units)),
         )
-        found = set(candidates.places.tolist())
-        known = [
-            Known(
-                entry.memory,
-                unit.place,
-                unit.speaker,
-                unit.name,
-                unit.day,
-                len(unit.text),
-                flags_of(unit.text),
-            )
-            for entry, unit in units
-            if unit.place in found
-        ]
+        known = Known(
+            np.array([entry.memory.bytes for entry, _unit in units], ID),
+            Traits(
+                places=np.array([unit.place for _entry, unit in units], np.int64),
+                speakers=[unit.name for _entry, unit in units],
+                speaker=np.arange(len(units)),
+                assistant=np.array(
+                    [unit.speaker is Speaker.ASSISTANT for _entry, unit in units], bool
+                ),
+                chars=np.array([len(unit.text) for _entry, unit in units], np.int64),
+                flags=np.array([flags_of(unit.text) for _entry, unit in units], np.int64),
+            ),
+        )
         return hits(question, candidates, known, limit=limit)
 
     def list(self, scope: Scope, *, model: str) -> set[UUID]:
