@@ -97,8 +97,9 @@ def test_somebody_elses_link_opens_nothing(
     assert (email_of(mara), email_of(bob)) == ("mara@example.org", "bob@example.org")
 
 
-@pytest.mark.parametrize("token", ["x", "a:b:c", signing.dumps({"user": 1}, salt="another")])
-def test_a_forged_link_opens_nothing(as_mara: Client, token: str) -> None:
+@pytest.mark.parametrize("salt", [None, "", "another"])
+def test_a_forged_link_opens_nothing(as_mara: Client, salt: str | None) -> None:
+    token = "a:b:c" if salt is None else signing.dumps({"user": 1}, salt=salt)
     response = as_mara.get(reverse("email_confirm", args=[token]))
     assert response.status_code == HTTPStatus.NOT_FOUND
     assert "This link does not work" in response.content.decode()
