@@ -16,6 +16,7 @@ import hashlib
 import json
 import logging
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ from accounts.errors import InvalidInput, Misconfigured, ProviderError, Unavaila
 from accounts.text import clean_text
 from memory.model_choice import OPENAI, current_embeddings, same_server
 from memory.model_server import Endpoint
+from memory.quantize import in_whole_numbers
 from memory.remote_vectors import embed_remote
 from memory.vectors import Vectors, units
 
@@ -224,6 +226,7 @@ class Files:
     pooling: str = "mean"
     most_pieces: int = 256
     pad: int = 0
+    whole_numbers: bool = False  # its weights are int8, and may be multiplied as such
 
 
 def default_files() -> Files:
@@ -237,7 +240,7 @@ def default_files() -> Files:
                 _("A file of the embedder is damaged. Install Recollect's requirements again."),
                 code="embedder_damaged",
             )
-    return Files(weights, TOKENIZER)
+    return Files(weights, TOKENIZER, whole_numbers=True)
 
 
 def named_files(model: str) -> Files:
@@ -340,7 +343,7 @@ class LocalEmbedder:
             return cast("Vectors", np.empty((0, self.dims), np.float32))
         pieces = loaded.pieces(cleaned)
         rows: list[Any] = [None] * len(pieces)
-        for batch in _batches([len(ids) for ids in pieces]):
+        for batch in loaded.batches([len(ids) for ids in pieces]):
             for place, row in zip(
                 batch, loaded.run([pieces[place] for place in batch]), strict=True
             ):
@@ -381,10 +384,15 @@ class _Loaded:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         options.enable_cpu_mem_arena = False  # it keeps 150 MB after one batch, and gains nothing
+        weights: str | bytes = str(files.weights)
         try:
+            if files.whole_numbers:
+                weights = in_whole_numbers(files.weights.read_bytes())
+                if not _adds_up():
+                    options.add_session_config_entry("session.x64quantprecision", "1")
             self.tokenizer = _tokenizer(files)
             self.session: InferenceSession = onnxruntime.InferenceSession(
-                str(files.weights), options, providers=["CPUExecutionProvider"]
+                weights, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # neither package's exceptions share a base
             raise _not_usable(name, type(error).__name__) from None
@@ -398,6 +406,14 @@ class _Loaded:
         most = self.files.most_pieces * CHARS_PER_PIECE
         encoded = self.tokenizer.encode_batch([text[:most] for text in texts])
         return [list(one.ids) for one in encoded]
+
+    def batches(self, lengths: Sequence[int]) -> list[list[int]]:
+        """Return the places of the texts that go through the model together."""
+        if self.files.whole_numbers:
+            # How finely a batch is rounded hangs on all that is in it: alone, a text always has the
+            # same vector. Company saves little.
+            return [[place] for place in range(len(lengths))]
+        return _batches(lengths)
 
     def run(self, pieces: Sequence[Sequence[int]]) -> Any:
         """Return a pooled row for each text."""
@@ -417,6 +433,20 @@ class _Loaded:
         if hidden.ndim == 2:  # the file pools by itself
             return hidden
         return _pooled(hidden, mask.astype(np.float32)[:, :, None], self.files.pooling)
+
+
+def _adds_up() -> bool:
+    """Tell whether this processor adds products of bytes in 32 bits.
+
+    x86 without VNNI does it in 16, which overflow; onnxruntime's slower way is exact there too
+    (its session option x64quantprecision). ARM and VNNI need it not.
+    """
+    if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
+        return True
+    try:
+        return "vnni" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
 
 
 def _pooled(hidden: Any, mask: Any, pooling: str) -> Any:
