@@ -132,6 +132,16 @@ def refusal(
     return code
 
 
+def bears_a_claim(statement: str) -> bool:
+    """Tell whether any claim could pass `refusal`: not if there is no word, or all of it asks."""
+    own = folded(own_words(statement)).replace("’", "'")
+    sentences = [part.strip() for part in _SENTENCE.findall(own) if words(part)]
+    # However many of them a quote spans, what ends with a mark still does; and so with a beginning.
+    marked = all(_ASKING.search(sentence) for sentence in sentences)
+    begun = all(_ASKS_WITHOUT_MARK.match(sentence) for sentence in sentences)
+    return bool(sentences) and not marked and not begun
+
+
 def shape_refusal(claim: Claimed, templates: Iterable[str]) -> str:
     text = claim.text
     if len(text) < _FEWEST_CHARS or not any(character.isalpha() for character in text):

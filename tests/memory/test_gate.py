@@ -1,11 +1,19 @@
 """What the person's own words bear out is believed, and nothing else."""
 
+import re
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.gate import Claimed, own_words, pattern_refusal, persona_refusal, refusal
+from memory.gate import (
+    Claimed,
+    bears_a_claim,
+    own_words,
+    pattern_refusal,
+    persona_refusal,
+    refusal,
+)
 from memory.prompts import EXAMPLES
 
 BORNE_OUT = [
@@ -281,3 +289,31 @@ def test_a_pattern_says_no_more_than_its_facts() -> None:
     assert pattern_refusal("The user dives with Tom.", facts) == "other_name"
     assert pattern_refusal("The user sails 3 times a week.", facts) == "other_number"
     assert pattern_refusal("Tom enjoys water sports.", facts) == "other_subject"
+
+
+@pytest.mark.parametrize(
+    ("statement", "bears"),
+    [
+        ("What should I cook for dinner?", False),
+        ("Is it far? And how long does it take?", False),
+        ("what is the capital of france", False),
+        ("> I am vegan.\nIs that so?", False),
+        ("...", False),
+        ("I am vegan. What should I cook?", True),
+        ("What should I cook? I am vegan.", True),
+        ("Really? what is it", True),  # together they have neither mark nor beginning
+        ("I live in Bergen", True),
+    ],
+)
+def test_where_all_of_it_asks_no_claim_can_rest(statement: str, bears: bool) -> None:
+    assert bears_a_claim(statement) is bears
+
+
+@pytest.mark.parametrize(
+    "statement", ["Am I vegan? Do I live in Bergen?", "am i vegan", "Do I own a boat? Am I vegan?"]
+)
+def test_what_bears_no_claim_has_each_one_refused(statement: str) -> None:
+    assert not bears_a_claim(statement)
+    for quote in {statement, *re.findall(r"[^?]+", statement)}:
+        claim = Claimed("The user is vegan.", "I am vegan.", quote)
+        assert refusal(claim, statement)
