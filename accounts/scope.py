@@ -23,28 +23,39 @@ class Scope:
                 raise ValueError("a scope needs the ids of a tenant and a user")
 
 
-def _switch(tenant: str, user: str) -> tuple[str, str]:
-    """Set what the policies read, until the transaction ends; return what was set before."""
+# The before is read in a materialised step, so that it can't be what is being set.
+_SWITCH = """
+with before as materialized (select coalesce(current_setting('app.tenant_id', true), '') as tenant,
+  coalesce(current_setting('app.user_id', true), '') as person)
+select tenant, person, set_config('app.tenant_id', %(app_tenant)s, true),
+  set_config('app.user_id', %(app_user)s, true) from before
+"""
+
+
+def _switch(
+    tenant: str, user: str, query: str = "", given: Mapping[str, Any] | None = None
+) -> tuple[tuple[str, str], list[tuple[Any, ...]]]:
+    """Set what the policies read, until the transaction ends; return what was set before.
+
+    With it the rows of the query that travels in the same message: the last statement's.
+    """
     with connection.cursor() as cursor:
-        # The before is read in a materialised step, so that it can't be what is being set.
-        cursor.execute(
-            "with before as materialized (select"
-            " coalesce(current_setting('app.tenant_id', true), '') as tenant,"
-            " coalesce(current_setting('app.user_id', true), '') as person)"
-            " select tenant, person, set_config('app.tenant_id', %s, true),"
-            " set_config('app.user_id', %s, true) from before",
-            [tenant, user],
-        )
-        row = cursor.fetchone()
-    return str(row[0]), str(row[1])
+        settings = {"app_tenant": tenant, "app_user": user}
+        cursor.execute(f"{_SWITCH};{query}" if query else _SWITCH, {**(given or {}), **settings})
+        before, person = cursor.fetchone()[:2]
+        while cursor.nextset():
+            pass
+        return (str(before), str(person)), cursor.fetchall() if query else []
 
 
 @contextmanager
-def _entered(tenant: str, user: str) -> Iterator[None]:
+def _entered(
+    tenant: str, user: str, query: str = "", given: Mapping[str, Any] | None = None
+) -> Iterator[list[tuple[Any, ...]]]:
     nested = connection.in_atomic_block
     with transaction.atomic():
-        before = _switch(tenant, user)
-        yield
+        before, rows = _switch(tenant, user, query, given)
+        yield rows
         if nested:
             _switch(*before)  # SET LOCAL outlives a released savepoint; a rollback restores it.
 
@@ -54,6 +65,19 @@ def entered(scope: Scope) -> Iterator[Scope]:
     """Open a transaction in which Postgres shows only this scope's rows."""
     with _entered(str(scope.tenant_id), str(scope.user_id)):
         yield scope
+
+
+@contextmanager
+def entered_with(
+    scope: Scope, query: str, given: Mapping[str, Any]
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Open a transaction in this scope that begins with a query; yield the query's rows.
+
+    They travel in one message. The query may be several statements, of which each sees what was
+    committed before it began, as a lock and what is read under it: the rows are the last one's.
+    """
+    with _entered(str(scope.tenant_id), str(scope.user_id), query, given) as rows:
+        yield rows
 
 
 def read_once(

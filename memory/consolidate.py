@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import reduce
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Max, Q, When
 from django.utils.translation import gettext_noop
 
@@ -24,6 +23,7 @@ from memory.claims import (
     tells_change,
 )
 from memory.folding import words
+from memory.insert import insert
 from memory.models import Job, Memory, MemoryVersion
 from memory.providers.base import Entry, provider
 from memory.stop_words import STOP_WORDS
@@ -211,13 +211,10 @@ def known_claim(scope: Scope, claim: Memory) -> Memory | None:
 
 
 def _add(scope: Scope, draft: Draft) -> bool:
-    try:
-        with transaction.atomic():
-            draft.memory.save(force_insert=True)
-    except IntegrityError:
+    if not insert(draft.memory):
         return False  # Only a writer that does not hold the scope could have been first.
     if draft.memory.status == Memory.Status.CURRENT:
-        provider().remember(scope, entry=draft.entry)
+        provider().remember(scope, entry=draft.entry, fresh=True)
         embed_later(scope, draft.entry)
     return True
 

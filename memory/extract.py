@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import numpy as np
 from django.utils import timezone
 
 from accounts.errors import ProviderError, Rejected
-from accounts.models import User
 from accounts.scope import Scope, entered
 from accounts.text import one_line
 from memory import jobs
@@ -70,7 +68,7 @@ def ordered_drafts(claimed: Claim, exchange: Exchange) -> list[Draft]:
     if claimed.step == "told":
         return []
     orders = _orders(exchange, _saved(claimed.scope, exchange))
-    return _drafts(claimed.scope, exchange, orders)
+    return _drafts(claimed, exchange, orders)
 
 
 def _orders(exchange: Exchange, saved: Sequence[str]) -> list[Claimed]:
@@ -100,25 +98,26 @@ def _says(saved: Sequence[str], text: str) -> bool:
     )
 
 
-def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint) -> None:
+def extract(claimed: Claim, exchange: Exchange, endpoint: Endpoint, *, knows: bool) -> None:
     """Learn from the person's words with a model's help, and close the job with what came of it.
 
     What the model finds is kept if the gate lets it through; what the person orders to be
     remembered is kept in any case. A model's answer that can't be used is told as `rejected`.
+    `knows` is whether there are claims that a new one may supersede.
     Raises ProviderError when the model is away; orders are kept by then.
     """
     saved = _saved(claimed.scope, exchange)
     orders = [] if claimed.step == "told" else _orders(exchange, saved)
     try:
-        near = _near(claimed, exchange)
-        answer = _ask(claimed.scope, endpoint, exchange, near)
+        near = _near(claimed, exchange) if knows else []
+        answer = _ask(claimed, endpoint, exchange, near)
     except Rejected as error:
         logger.warning("job %s: the extractor's answer was rejected: %s", claimed.id, error.code)
-        drafts = _drafts(claimed.scope, exchange, orders)
+        drafts = _drafts(claimed, exchange, orders)
         _close(claimed, exchange, drafts, rejected=error.code)
     except ProviderError:
         if orders:
-            drafts = _drafts(claimed.scope, exchange, orders)
+            drafts = _drafts(claimed, exchange, orders)
             with jobs.writing(claimed) as scope:
                 jobs.step_done(claimed, "told", **learn(scope, claimed, drafts))
         raise
@@ -185,18 +184,12 @@ def _near(claimed: Claim, exchange: Exchange) -> list[Hit]:
     )
 
 
-def said_where(scope: Scope, at: datetime) -> datetime:
-    """Return a moment in the person's own time zone."""
-    person = User.objects.only("time_zone").get(pk=scope.user_id)
-    return at.astimezone(ZoneInfo(person.time_zone))
-
-
-def _ask(scope: Scope, endpoint: Endpoint, exchange: Exchange, near: Sequence[Hit]) -> Answer:
+def _ask(claimed: Claim, endpoint: Endpoint, exchange: Exchange, near: Sequence[Hit]) -> Answer:
     messages = extraction_messages(
         exchange.question.text,
         before=exchange.tail,
         known=[one.row.text for one in near],
-        said_at=said_where(scope, exchange.question.at),
+        said_at=exchange.question.at.astimezone(claimed.zone),
         fence=new_fence(),
     )
     answer = complete_json(
@@ -245,7 +238,7 @@ def _accept(
 ) -> None:
     """Keep what the gate lets through; what is kept already in another form is not kept twice."""
     statement = exchange.question.text
-    said_at = said_where(claimed.scope, exchange.question.at)
+    said_at = exchange.question.at.astimezone(claimed.zone)
     told = told_to_remember(statement)
     refused = Counter(answer.refused)
     accepted: list[Claimed] = []
@@ -275,7 +268,7 @@ def _accept(
         result["rejected"] = unusable
         logger.warning("job %s: the extractor's answer was not usable: %s", claimed.id, unusable)
     before = len(told) if claimed.step == "told" else 0
-    drafts = _drafts(claimed.scope, exchange, accepted + left, near, before=before)
+    drafts = _drafts(claimed, exchange, accepted + left, near, before=before)
     _close(claimed, exchange, drafts, refused=refused, **result)
 
 
@@ -292,7 +285,7 @@ def _old(number: str, near: Sequence[Hit]) -> Hit | None:
 
 
 def _drafts(
-    scope: Scope,
+    claimed: Claim,
     exchange: Exchange,
     facts: Sequence[Claimed],
     near: Sequence[Hit] = (),
@@ -305,13 +298,14 @@ def _drafts(
     """
     if not facts:
         return []
-    said_at = said_where(scope, exchange.question.at)
+    said_at = exchange.question.at.astimezone(claimed.zone)
     memories = [
-        _as_memory(scope, exchange, fact, number, said_at)
+        _as_memory(claimed.scope, exchange, fact, number, said_at)
         for number, fact in enumerate(facts, before)
     ]
     olds = [_old(fact.supersedes, near) for fact in facts]
     nearness = _nearness(memories, olds)
+    entries = entries_in_time(memories, zone=claimed.zone)
     return [
         Draft(
             memory,
@@ -319,7 +313,7 @@ def _drafts(
             Old(old.row.memory, old.row.text, nearness[memory.pk]) if old else None,
             changed=tells_change(exchange.question.text),
         )
-        for memory, entry, old in zip(memories, entries_in_time(memories), olds, strict=True)
+        for memory, entry, old in zip(memories, entries, olds, strict=True)
     ]
 
 

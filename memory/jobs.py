@@ -17,25 +17,27 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from accounts.errors import AppError
 from accounts.ids import random_id
-from accounts.scope import Scope, entered, write_once
-from memory.models import Job, JobTicket, MemorySettings
+from accounts.scope import Scope, entered, entered_with, write_once
+from accounts.zones import zone_of
+from memory.limits import UTC
+from memory.models import Job, JobTicket
 from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
@@ -76,6 +78,7 @@ class Claim:
     attempts: int
     generation: int
     result: dict[str, Any]
+    zone: ZoneInfo = UTC  # where the person is
     question: Embedded | None = None  # the vector of the person's message, if it came with the job
 
 
@@ -174,13 +177,18 @@ with mine as (
 ), ticket as (
   update memory_jobticket set due_at = %(until)s where job_id in (select id from mine)
 )
-select kind, source, session_key, step, attempts, generation, result::text from mine
+select kind, source, session_key, step, attempts, generation, result::text,
+  (select u.time_zone from accounts_user u where u.id = %(user)s) from mine
 """
 
 
 def claim(job_id: UUID) -> Claim | None:
     """Return the job for this runner alone, with a lease; None if done, taken, parked or purged."""
-    ticket = JobTicket.objects.filter(job_id=job_id).values_list("tenant_id", "user_id").first()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select tenant_id, user_id from memory_jobticket where job_id = %s", [job_id]
+        )
+        ticket = cursor.fetchone()
     if ticket is None:
         return None
     scope, now = Scope(*ticket), timezone.now()
@@ -211,17 +219,47 @@ def claim(job_id: UUID) -> Claim | None:
         attempts=row[4],
         generation=row[5],
         result=result,
+        zone=zone_of(row[7] or ""),
         question=Embedded.unpacked(question) if question else None,
     )
 
 
+_GO_ON = """
+with mine as (
+  update memory_job set lease_until = %(until)s, step = coalesce(%(step)s, step),
+    result = coalesce(%(result)s::jsonb, result)
+  where tenant_id = %(tenant)s and user_id = %(user)s and id = %(id)s and state = 'running'
+    and attempts = %(attempts)s
+  returning id
+), ticket as (
+  update memory_jobticket set due_at = %(until)s where job_id in (select id from mine)
+)
+select 1 from mine
+"""
+
+
 def renew(claimed: Claim) -> None:
     """Begin the lease anew; raises Overtaken when somebody else has the job."""
-    until = timezone.now() + LEASE
-    with entered(claimed.scope):
-        if not _mine(claimed).update(lease_until=until):
-            raise Overtaken
-        JobTicket.objects.filter(job_id=claimed.id).update(due_at=until)
+    _go_on(claimed)
+
+
+def _go_on(claimed: Claim, *, step: str | None = None, result: str | None = None) -> None:
+    given = _mine_given(claimed) | {
+        "until": timezone.now() + LEASE,
+        "step": step,
+        "result": result,
+    }
+    if not write_once(claimed.scope, _GO_ON, given):
+        raise Overtaken
+
+
+def _mine_given(claimed: Claim) -> dict[str, Any]:
+    return {
+        "tenant": claimed.scope.tenant_id,
+        "user": claimed.scope.user_id,
+        "id": claimed.id,
+        "attempts": claimed.attempts,
+    }
 
 
 def _mine(claimed: Claim) -> "Any":
@@ -231,26 +269,40 @@ def _mine(claimed: Claim) -> "Any":
     )
 
 
+# The lock by itself: the second statement must see what was written while the first one waited.
+_LOCK = "select pg_advisory_xact_lock(hashtextextended(%(lock)s, 0))"
+_GENERATION = """
+select coalesce((select max(s.generation) from memory_memorysettings s
+  where s.tenant_id = %(tenant)s and s.user_id = %(user)s), 0)
+from memory_job where tenant_id = %(tenant)s and user_id = %(user)s and id = %(id)s
+  and state = 'running' and attempts = %(attempts)s
+"""
+
+
 @contextmanager
 def writing(claimed: Claim) -> Iterator[Scope]:
     """Open the transaction in which a job writes what it found out, one at a time for a scope.
 
     Raises Overtaken when a purge has come since the job was made, or another runner has it.
     """
-    with entered(claimed.scope) as scope:
-        # By itself: the next query must see what was written while this one waited.
-        hold(scope)
-        generation = MemorySettings.objects.within(scope).values("generation")[:1]
-        mine = _mine(claimed).annotate(now=Coalesce(Subquery(generation), 0))
-        if mine.values_list("now", flat=True).first() != claimed.generation:
+    with holding(claimed.scope, _GENERATION, _mine_given(claimed)) as rows:
+        if not rows or rows[0][0] != claimed.generation:
             raise Overtaken
-        yield scope
+        yield claimed.scope
+
+
+@contextmanager
+def holding(scope: Scope, query: str, given: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """Open a transaction that holds the scope, and yield what a query reads under the lock."""
+    lock = {"lock": lock_name(scope)}
+    with entered_with(scope, f"{_LOCK};{query}", {**given, **lock}) as rows:
+        yield rows
 
 
 def hold(scope: Scope) -> None:
     """Let nobody else change what this scope remembers until the transaction ends."""
     with connection.cursor() as cursor:
-        cursor.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock_name(scope)])
+        cursor.execute(_LOCK, {"lock": lock_name(scope)})
 
 
 def lock_name(scope: Scope) -> str:
@@ -259,22 +311,13 @@ def lock_name(scope: Scope) -> str:
 
 
 def step_done(claimed: Claim, step: str, **result: Any) -> Claim:
-    """Return the claim with a step behind it; call it inside `writing`, beside the writes."""
+    """Return the claim with a step behind it and its lease begun anew.
+
+    Call it inside `writing`, beside the writes.
+    """
     merged = {**claimed.result, **result}
-    if not _mine(claimed).update(step=step, result=merged):
-        raise Overtaken
-    return Claim(
-        claimed.id,
-        claimed.scope,
-        claimed.kind,
-        claimed.source,
-        claimed.session_key,
-        step,
-        claimed.attempts,
-        claimed.generation,
-        merged,
-        claimed.question,
-    )
+    _go_on(claimed, step=step, result=json.dumps(merged))
+    return replace(claimed, step=step, result=merged)
 
 
 _FINISH = """
@@ -294,14 +337,8 @@ def finish(claimed: Claim, **result: Any) -> None:
     write_once(
         claimed.scope,
         _FINISH,
-        {
-            "tenant": claimed.scope.tenant_id,
-            "user": claimed.scope.user_id,
-            "id": claimed.id,
-            "attempts": claimed.attempts,
-            "result": json.dumps({**claimed.result, **result}),
-            "now": timezone.now(),
-        },
+        _mine_given(claimed)
+        | {"result": json.dumps({**claimed.result, **result}), "now": timezone.now()},
     )
 
 

@@ -100,12 +100,14 @@ def entries_of(
     *,
     known: Mapping[str, Embedded] | None = None,
     within: float | None = None,
+    zone: ZoneInfo | None = None,
 ) -> list[Entry]:
     """Return what the provider is told of these memories; embeds them, so outside a transaction.
 
     `known` has vectors that were made already, by their texts; another embedder's are left alone.
-    Raises ProviderError when the embedder is away, or not done `within` seconds. A memory without
-    a word that can be embedded has no vectors.
+    `zone` is where their one owner is, if that is known; else it is looked up. Raises ProviderError
+    when the embedder is away, or not done `within` seconds. A memory without a word that can be
+    embedded has no vectors.
     """
     chosen = embedder.current()
     parts = [parts_of(memory) for memory in memories]
@@ -125,10 +127,10 @@ def entries_of(
             return [
                 entry
                 for memory in memories
-                for entry in entries_of([memory], known=known, within=within)
+                for entry in entries_of([memory], known=known, within=within, zone=zone)
             ]
         made = {}
-    return list(_entries(memories, parts, chosen.name, made))
+    return list(_entries(memories, parts, chosen.name, made, zone))
 
 
 def entries_in_time(
@@ -136,14 +138,15 @@ def entries_in_time(
     *,
     known: Mapping[str, Embedded] | None = None,
     within: float = embedder.PATIENCE,
+    zone: ZoneInfo | None = None,
 ) -> list[Entry]:
     """Return what the provider is told of these memories: no vectors, if none came in time."""
     try:
-        return entries_of(memories, known=known, within=within)
+        return entries_of(memories, known=known, within=within, zone=zone)
     except ProviderError as error:
         logger.warning("kept without vectors (%s)", error.code)
     parts = [parts_of(memory) for memory in memories]
-    return list(_entries(memories, parts, embedder.current().name, {}))
+    return list(_entries(memories, parts, embedder.current().name, {}, zone))
 
 
 def _entries(
@@ -151,12 +154,13 @@ def _entries(
     parts: Sequence[Sequence[Part]],
     model: str,
     made: Mapping[str, Sequence[float]],
+    zone: ZoneInfo | None = None,
 ) -> Iterator[Entry]:
-    zones = _zones_of(memories)
+    zones = {} if zone else _zones_of(memories)
     for memory, own in zip(memories, parts, strict=True):
         fact = memory.kind != Memory.Kind.EXCHANGE
         said_at = memory.valid_from if fact else memory.created_at
-        day = said_at.astimezone(zones.get(memory.user_id, UTC)).date()
+        day = said_at.astimezone(zone or zones.get(memory.user_id, UTC)).date()
         yield Entry(
             memory=memory.pk,
             kind=memory.kind,

@@ -1,6 +1,7 @@
 """Which models are in force: what the operator chose on their page, else the environment."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -226,7 +227,21 @@ def _row(*, lock: bool = False) -> ModelSettings:
     """Return the operator's choice; an empty one where none was made."""
     if lock:
         return ModelSettings.objects.select_for_update().get_or_create(only=True)[0]
-    return ModelSettings.objects.filter(only=True).first() or ModelSettings()
+    with connection.cursor() as cursor:  # asked for each reply, page and job
+        cursor.execute(_statement())
+        row = cursor.fetchone()
+    return ModelSettings.from_db(connection.alias, _names(), row) if row else ModelSettings()
+
+
+@cache
+def _names() -> list[str]:
+    return [field.attname for field in ModelSettings._meta.concrete_fields]
+
+
+@cache
+def _statement() -> str:
+    columns = ", ".join(f'"{field.column}"' for field in ModelSettings._meta.concrete_fields)
+    return f'select {columns} from memory_modelsettings where "only"'  # noqa: S608 - our columns
 
 
 def _embeddings(row: ModelSettings) -> EmbeddingsChoice:

@@ -23,7 +23,7 @@ from memory.models import Memory, Recalled
 from memory.prompts import block_tokens, memory_line, tokens
 from memory.reasons import Reasons
 from memory.terms import terms_of
-from memory.used import names
+from memory.used import named
 
 logger = logging.getLogger(__name__)
 
@@ -349,11 +349,9 @@ def mark_used(scope: Scope, *, reply: UUID, question: str, answer: str) -> int:
     Told by their words (memory.used): no model is asked.
     """
     given = {"tenant": scope.tenant_id, "user": scope.user_id, "reply": reply}
-    used = [
-        memory
-        for memory, text, other_half in read_once(scope, _INJECTED, given)
-        if names(answer, text, question=question, answer=other_half)
-    ]
+    rows = read_once(scope, _INJECTED, given)
+    told = named(answer, (row[1:] for row in rows), question=question)
+    used = [row[0] for row, is_told in zip(rows, told, strict=True) if is_told]
     return len(write_once(scope, _USED, given | {"memories": used})) if used else 0
 
 

@@ -72,9 +72,7 @@ def embed_missing(claimed: Claim) -> None:
 
 def _came_as_far_as(claimed: Claim, memory: UUID) -> Claim:
     with jobs.writing(claimed):
-        claimed = jobs.step_done(claimed, "embedding", after=str(memory))
-    jobs.renew(claimed)
-    return claimed
+        return jobs.step_done(claimed, "embedding", after=str(memory))
 
 
 def _embed(claimed: Claim, batch: list[UUID]) -> None:

@@ -8,13 +8,15 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from accounts.scope import Scope, entered, read_once
+from accounts.scope import Scope, read_once
 from accounts.text import required_text
 from memory import embedder, jobs
 from memory.claims import is_safety
 from memory.consolidate import confirm, embed_later, known_claim, settle_exchange
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
+from memory.gate import bears_a_claim
+from memory.insert import insert
 from memory.jobs import Claim
 from memory.keys import entries_in_time, findable, spell
 from memory.learn import consider
@@ -73,13 +75,15 @@ def remember_exchange(claimed: Claim) -> None:
         question=exchange.question.text,
         answer=exchange.reply.text,
     )
-    barred_now, learnt = _before(claimed.scope, exchange.question)
+    barred_now, learnt, knows = _before(claimed.scope, exchange.question)
     if barred_now:
         jobs.finish(claimed, nothing="barred")
         return
     auto_store = claimed.result.get("auto_store", True)
     extracting = auto_store and claimed.result.get("extract", True)
-    endpoint = current_endpoint() if extracting else None
+    endpoint = None
+    if extracting and bears_a_claim(exchange.question.text):  # else no answer could be kept
+        endpoint = current_endpoint()
     storing = auto_store and not claimed.step and not exchange.forgets
     store = _prepared(claimed, exchange) if storing else None
     if not set(learnt) <= set(exchange.saved) and claimed.step != "told":
@@ -97,8 +101,9 @@ def remember_exchange(claimed: Claim) -> None:
         if store:
             with jobs.writing(claimed) as scope:
                 claimed = jobs.step_done(claimed, "stored", **store(scope))
-        jobs.renew(claimed)
-        extract(claimed, exchange, endpoint)
+        else:
+            jobs.renew(claimed)
+        extract(claimed, exchange, endpoint, knows=knows)
 
 
 _BEFORE = """
@@ -107,12 +112,17 @@ select exists (select 1 from memory_tombstone t where t.tenant_id = %(tenant)s
   or exists (select 1 from memory_memorysettings s where s.tenant_id = %(tenant)s
     and s.user_id = %(user)s and s.purged_at >= %(said_at)s),
   array(select id from memory_memory m where m.tenant_id = %(tenant)s and m.user_id = %(user)s
-    and m.source = %(source)s and m.kind <> 'exchange' order by m.created_at)
+    and m.source = %(source)s and m.kind <> 'exchange' order by m.created_at),
+  exists (select from memory_memory m where m.tenant_id = %(tenant)s and m.user_id = %(user)s
+    and m.status = 'current' and m.kind <> 'exchange')
 """
 
 
-def _before(scope: Scope, question: Utterance) -> tuple[bool, list[UUID]]:
-    """Return whether nothing may be remembered of a message, and the facts it gave before."""
+def _before(scope: Scope, question: Utterance) -> tuple[bool, list[UUID], bool]:
+    """Return whether nothing may be remembered of a message, and the facts it gave before.
+
+    And whether the person has any current claims.
+    """
     rows = read_once(
         scope,
         _BEFORE,
@@ -124,8 +134,8 @@ def _before(scope: Scope, question: Utterance) -> tuple[bool, list[UUID]]:
             "source": question.id,
         },
     )
-    never, learnt = rows[0]
-    return bool(never), list(learnt)
+    never, learnt, knows = rows[0]
+    return bool(never), list(learnt), bool(knows)
 
 
 def _prepared(claimed: Claim, exchange: Exchange) -> Callable[[Scope], dict[str, Any]]:
@@ -134,7 +144,8 @@ def _prepared(claimed: Claim, exchange: Exchange) -> Callable[[Scope], dict[str,
     known = {exchange.question.text.strip(): claimed.question} if claimed.question else {}
     entry = None
     if findable(memory):
-        [entry] = entries_in_time([memory], known=known, within=WORKER_SECONDS)
+        within = WORKER_SECONDS
+        [entry] = entries_in_time([memory], known=known, within=within, zone=claimed.zone)
 
     def store(inside: Scope) -> dict[str, Any]:
         kept = _write_once(inside, memory, entry)
@@ -170,14 +181,11 @@ def _as_memory(scope: Scope, exchange: Exchange) -> Memory:
 
 def _write_once(scope: Scope, memory: Memory, entry: Entry | None) -> UUID:
     """Store the exchange, or its newer answer where the question is known; return the id."""
-    known = (
-        Memory.objects.within(scope).filter(source=memory.source, kind=Memory.Kind.EXCHANGE).first()
-    )
-    if known is None:
-        memory.save(force_insert=True)
+    if insert(memory):
         if entry is not None:
-            make_findable(scope, memory, entry)
+            make_findable(scope, memory, entry, fresh=True)
         return memory.pk
+    known = Memory.objects.within(scope).get(source=memory.source, kind=Memory.Kind.EXCHANGE)
     if known.answer == memory.answer or known.status == Memory.Status.TRASH:
         return known.pk
     changes = {"answer": memory.answer, "folded": memory.folded, "updated_at": timezone.now()}
@@ -229,14 +237,29 @@ def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memo
             safety=is_safety(text),
         )
     )
-    entry = embedded_or_later(note)
-    with entered(scope):
-        jobs.hold(scope)
-        known = known_claim(scope, note)
+    return keep(scope, note, embedded_or_later(note))
+
+
+_KNOWN = """
+select from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s and key = %(key)s
+  and status in ('current', %(status)s) and kind <> 'exchange'
+"""
+
+
+def keep(scope: Scope, note: Memory, entry: Entry | None) -> Memory:
+    """Return the note, stored and findable by its entry; or the same claim, now confirmed."""
+    given = {
+        "tenant": scope.tenant_id,
+        "user": scope.user_id,
+        "key": note.key,
+        "status": note.status,
+    }
+    with jobs.holding(scope, _KNOWN, given) as same:
+        known = known_claim(scope, note) if same else None
         if known is not None:
             return confirm(scope, known, at=timezone.now())
-        note.save(force_insert=True)
-        make_findable(scope, note, entry)
+        insert(note)
+        make_findable(scope, note, entry, fresh=True)
         changed(scope)
     return note
 
@@ -257,13 +280,17 @@ def all_embedded_or_later(memories: Sequence[Memory]) -> list[Entry]:
     return entries_in_time(memories)
 
 
-def make_findable(scope: Scope, memory: Memory, entry: Entry | None) -> None:
+def make_findable(
+    scope: Scope, memory: Memory, entry: Entry | None, *, fresh: bool = False
+) -> None:
     """Tell the provider of a memory; let a job make the vectors it lacks. In the transaction.
 
-    `memory.by_words` then tells that it is found by its words alone for now.
+    `fresh` tells that it was never findable. `memory.by_words` then tells that it is found by its
+    words alone for now.
     """
     if not findable(memory) or entry is None:
-        provider().forget(scope, memories=[memory.pk])
+        if not fresh:
+            provider().forget(scope, memories=[memory.pk])
         return
-    provider().remember(scope, entry=entry)
+    provider().remember(scope, entry=entry, fresh=fresh)
     memory.by_words = embed_later(scope, entry)

@@ -34,29 +34,50 @@ _NUMBER = re.compile(r"\d{3,}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-def names(reply: str, memory: str, *, question: str, answer: str = "") -> bool:
-    """Tell whether a reply names a memory; of an exchange, `answer` is the assistant's half.
+def named(reply: str, memories: Iterable[tuple[str, str]], *, question: str) -> list[bool]:
+    """Tell of each memory whether a reply names it; of an exchange both halves are given.
 
     It has one of the memory's names or long numbers, or at least half of its own words. Its own are
     those that neither the question has nor every text: a reply that only takes up the question
     names nothing. A name is told by its capital, also in the reply; in Chinese and Japanese, where
     there is none, it is not told from other words.
     """
-    asked = _forms(words(question))
-    own = {
-        form
-        for form in _forms(words(f"{memory} {answer}"))
-        if form not in asked and (len(form) > 2 or form.isdigit())
-    }
-    marks = own & _marks(memory)
-    told = _capitals(_ANYWHERE.findall(reply)) | _numbers(reply)
-    if (marks | (own & _opening(memory, reply))) & told:
-        return True
-    pairs = set(pairs_of(f"{memory} {answer}")) - set(pairs_of(question)) - _OF_ANY_PAIR
-    own = {form for form in own if form.isascii() or not pairs_of(form)} | pairs
-    said = _forms(words(reply)) | set(pairs_of(reply))
-    needed = SHARE * (min(len(own - marks), MOST) + 2 * len(marks))
-    return bool(own) and len(own & said) >= max(1, needed)
+    said = _Reply(reply, question)
+    return [said.names(text, other_half) for text, other_half in memories]
+
+
+class _Reply:
+    """A reply as it is held against each memory."""
+
+    def __init__(self, reply: str, question: str) -> None:
+        self.german = _is_german(reply)
+        self.asked = _forms(words(question))
+        self.asked_pairs = set(pairs_of(question)) | _OF_ANY_PAIR
+        self.said = _forms(words(reply)) | set(pairs_of(reply))
+        self.told = _capitals(_ANYWHERE.findall(reply)) | _numbers(reply)
+        self.within = _capitals(_WITHIN.findall(_HEADING.sub("", reply)))
+
+    def names(self, memory: str, other_half: str) -> bool:
+        """Tell whether it names this memory."""
+        whole = f"{memory} {other_half}"
+        own = {
+            form
+            for form in _forms(words(whole))
+            if form not in self.asked and (len(form) > 2 or form.isdigit())
+        }
+        marks = own & _marks(memory)
+        if (marks | (own & self._opening(memory))) & self.told:
+            return True
+        pairs = set(pairs_of(whole)) - self.asked_pairs
+        own = {form for form in own if form.isascii() or not pairs_of(form)} | pairs
+        needed = SHARE * (min(len(own - marks), MOST) + 2 * len(marks))
+        return bool(own) and len(own & self.said) >= max(1, needed)
+
+    def _opening(self, memory: str) -> set[str]:
+        """Return what is a name though the memory only opens with it: so it stands within."""
+        if self.german or _is_german(memory):
+            return set()
+        return _capitals(_ANYWHERE.findall(memory)) & self.within
 
 
 def _forms(said: Iterable[str]) -> set[str]:
@@ -73,14 +94,6 @@ def _marks(memory: str) -> set[str]:
     """Return the forms that tell by themselves what is meant: names, and numbers but years."""
     pattern = _GERMAN_NAME if _is_german(memory) else _WITHIN
     return _capitals(pattern.findall(memory)) | _numbers(memory)
-
-
-def _opening(memory: str, reply: str) -> set[str]:
-    """Return what is a name though the memory only opens with it: so it stands within the reply."""
-    if _is_german(memory) or _is_german(reply):
-        return set()
-    within = _WITHIN.findall(_HEADING.sub("", reply))
-    return _capitals(_ANYWHERE.findall(memory)) & _capitals(within)
 
 
 def _numbers(text: str) -> set[str]:

@@ -113,8 +113,11 @@ class MemoryProvider(Protocol):
     def abilities(self) -> frozenset[Ability]:
         """What it can do."""
 
-    def remember(self, scope: Scope, *, entry: Entry) -> None:
-        """Make a memory findable by these units; those that it had are replaced."""
+    def remember(self, scope: Scope, *, entry: Entry, fresh: bool = False) -> None:
+        """Make a memory findable by these units; those that it had are replaced.
+
+        `fresh` tells that it had none: there is nothing to look for.
+        """
 
     def recall(
         self,

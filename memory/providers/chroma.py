@@ -98,7 +98,7 @@ class ChromaProvider:
         self._root = f"{'https' if ssl else 'http'}://{host}:{port}/api/v2/tenants/default_tenant"
         self._clients: dict[int, httpx2.Client] = {}
 
-    def remember(self, scope: Scope, *, entry: Entry) -> None:
+    def remember(self, scope: Scope, *, entry: Entry, fresh: bool = False) -> None:
         ends = _ends(WRITE_MS)
         records = _records(entry)
         try:

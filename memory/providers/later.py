@@ -39,15 +39,15 @@ class AfterCommit:
     def abilities(self) -> frozenset[Ability]:
         return self.inner.abilities
 
-    def remember(self, scope: Scope, *, entry: Entry) -> None:
+    def remember(self, scope: Scope, *, entry: Entry, fresh: bool = False) -> None:
         if connection.in_atomic_block:
-            _afterwards(partial(self._remember, scope, entry))
+            _afterwards(partial(self._remember, scope, entry, fresh))
         else:
-            self.inner.remember(scope, entry=entry)
+            self.inner.remember(scope, entry=entry, fresh=fresh)
 
-    def _remember(self, scope: Scope, entry: Entry) -> None:
+    def _remember(self, scope: Scope, entry: Entry, fresh: bool) -> None:
         with _made_up_for(scope):
-            self.inner.remember(scope, entry=entry)
+            self.inner.remember(scope, entry=entry, fresh=fresh)
             # A purge or an edit may have come since the commit; one under way is waited for.
             with entered(scope):
                 jobs.hold(scope)

@@ -12,7 +12,7 @@ and a text index that Postgres offers is not reached under row level security.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -84,13 +84,12 @@ with gone as (
 select count(*) from gone
 """  # noqa: S608 - constants
 # What another writer has put there meanwhile stays, and is counted once.
-_REMEMBER = f"""
-{_FORGET};
+_REMEMBER = """
 with rows as (
   insert into memory_searchrow (tenant_id, user_id, memory_id, place, speaker, said_by, day, chars,
     flags, terms, total)
   select %(tenant)s, %(user)s, %(memory)s, r.place, r.speaker, r.said_by, r.day, r.chars, r.flags,
-    string_to_array(r.terms, ',')::int[], r.total
+    r.terms::int[], r.total
   from unnest(%(places)s::bigint[], %(speakers)s::text[], %(names)s::text[], %(days)s::date[],
     %(chars)s::int[], %(flags)s::smallint[], %(terms_of)s::text[], %(totals)s::int[])
     as r (place, speaker, said_by, day, chars, flags, terms, total)
@@ -114,7 +113,8 @@ insert into memory_searchtotals (tenant_id, user_id, n, terms)
 select %(tenant)s, %(user)s, count(*), coalesce(sum(total), 0) from rows
 on conflict (tenant_id, user_id) do update
   set n = memory_searchtotals.n + excluded.n, terms = memory_searchtotals.terms + excluded.terms
-"""  # noqa: S608 - constants
+returning 1
+"""
 
 
 class PgvectorProvider:
@@ -122,8 +122,9 @@ class PgvectorProvider:
 
     abilities = frozenset(Ability)
 
-    def remember(self, scope: Scope, *, entry: Entry) -> None:
-        write_once(scope, _REMEMBER, _owner(scope) | _told(entry))
+    def remember(self, scope: Scope, *, entry: Entry, fresh: bool = False) -> None:
+        query = _REMEMBER if fresh else f"{_FORGET};{_REMEMBER}"
+        write_once(scope, query, _owner(scope) | _told(entry))
 
     def recall(
         self,
@@ -221,23 +222,33 @@ def _told(entry: Entry) -> dict[str, Any]:
         "memory": entry.memory,
         "memories": [entry.memory],
         "model": entry.model,
-        "places": [unit.place for unit in entry.units],
+        "places": _numbers(unit.place for unit in entry.units),
         "speakers": [str(unit.speaker) for unit in entry.units],
         "names": [unit.name[:NAME_CHARS] for unit in entry.units],
         "days": [unit.day for unit in entry.units],
-        "chars": [len(unit.text) for unit in entry.units],
-        "flags": [flags_of(unit.text) for unit in entry.units],
-        "terms_of": [",".join(map(str, terms)) for terms in counted],
-        "totals": totals,
-        "key_places": [place for place, _part, _vector in keys],
-        "parts": [part for _place, part, _vector in keys],
-        "dims": [len(vector) for _place, _part, vector in keys],
-        "vectors": [_text(vector) for _place, _part, vector in keys],
-        "terms": [term for term, _place, _tf, _dl in postings],
-        "term_places": [place for _term, place, _tf, _dl in postings],
-        "tfs": [tf for _term, _place, tf, _dl in postings],
-        "dls": [dl for _term, _place, _tf, dl in postings],
+        "chars": _numbers(len(unit.text) for unit in entry.units),
+        "flags": _numbers(flags_of(unit.text) for unit in entry.units),
+        "terms_of": [_numbers(terms) for terms in counted],
+        "totals": _numbers(totals),
+        "key_places": _numbers(place for place, _part, _vector in keys),
+        "parts": _numbers(part for _place, part, _vector in keys),
+        "dims": _numbers(len(vector) for _place, _part, vector in keys),
+        "vectors": [_halves(vector) for _place, _part, vector in keys],
+        "terms": _numbers(term for term, _place, _tf, _dl in postings),
+        "term_places": _numbers(place for _term, place, _tf, _dl in postings),
+        "tfs": _numbers(tf for _term, _place, tf, _dl in postings),
+        "dls": _numbers(dl for _term, _place, _tf, dl in postings),
     }
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    """Return an array as Postgres reads it: psycopg would look at each number by itself."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+def _halves(vector: Sequence[float]) -> str:
+    """Return a vector as Postgres reads it, in no more digits than half precision has."""
+    return f"[{','.join([f'{number:.5g}' for number in vector])}]"
 
 
 def _counted(unit: Unit) -> Mapping[int, int]:

@@ -28,7 +28,7 @@ class PlainProvider:
         self._kept: dict[Scope, dict[UUID, Entry]] = {}
         self._lock = threading.Lock()
 
-    def remember(self, scope: Scope, *, entry: Entry) -> None:
+    def remember(self, scope: Scope, *, entry: Entry, fresh: bool = False) -> None:
         with self._lock:
             self._kept.setdefault(scope, {})[entry.memory] = entry
 

@@ -92,7 +92,7 @@ def test_a_models_own_form_of_an_order_is_not_kept_twice(
     ("said", "wrong", "right"),
     [
         (
-            "What are the sales numbers for Christophe?",
+            "Show me the sales numbers for Christophe.",
             {"text": "The user's name is Christophe.", "quote": "Christophe"},
             None,
         ),
@@ -134,6 +134,22 @@ def test_a_wrong_fact_is_refused_beside_the_right_one(
     job = talk.remember(said)
     assert facts(talk.scope) == ([right["text"]] if right else [])
     assert sum(job.result["refused"].values()) == 1
+
+
+def test_what_only_asks_is_not_read_by_a_model(talk: Conversation, model: StubModel) -> None:
+    answer(model, {"text": "The user's name is Christophe.", "quote": "Christophe"})
+    job = talk.remember("What are the sales numbers for Christophe?")
+    assert job.state == Job.State.DONE
+    assert model.asked("json") == []
+    assert facts(talk.scope) == []
+    assert exchanges(talk.scope) == ["What are the sales numbers for Christophe?"]
+
+
+def test_an_order_in_the_form_of_a_question_is_honoured_all_the_same(
+    talk: Conversation, model: StubModel
+) -> None:
+    talk.remember("Can you please remember that my locker is number 12?")
+    assert facts(talk.scope) == ["My locker is number 12."]
 
 
 def test_nothing_is_learnt_from_the_assistants_words(talk: Conversation, model: StubModel) -> None:

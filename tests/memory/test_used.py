@@ -2,11 +2,11 @@
 
 import pytest
 
-from memory.used import names
+from memory.used import named
 
 
 @pytest.mark.parametrize(
-    ("reply", "memory", "question", "named"),
+    ("reply", "memory", "question", "told"),
     [
         ("Ask Ottilie, your sister.", "The user's sister is Ottilie.", "Who can help?", True),
         ("A vegan risotto, then.", "The user is vegan.", "What shall I cook?", True),
@@ -39,6 +39,12 @@ from memory.used import names
     ],
 )
 def test_a_reply_names_what_it_takes_from_a_memory(
-    reply: str, memory: str, question: str, named: bool
+    reply: str, memory: str, question: str, told: bool
 ) -> None:
-    assert names(reply, memory, question=question) is named
+    assert named(reply, [(memory, "")], question=question) == [told]
+
+
+def test_each_memory_is_told_by_itself() -> None:
+    texts = ("The user is vegan.", "The user owns a boat.", "The user has boats.")
+    memories = [(text, "") for text in texts]
+    assert named("Your boats are fine.", memories, question="Well?") == [False, True, True]
