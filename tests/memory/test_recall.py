@@ -242,6 +242,7 @@ def test_over_the_deadline_there_is_a_note_and_no_error(
     assert answered.memories == []
     assert answered.note == "Memory was not available for this reply."
     monkeypatch.undo()
+    set_up(mara, deadline_ms=5_000)
     assert texts(ask(mara, "Am I vegetarian?")) == ["The user is vegetarian."]
 
 
@@ -249,7 +250,7 @@ def test_when_meaning_takes_too_long_words_are_searched_in_the_time_that_is_left
     mara: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mara, "The user is vegetarian.")
-    set_up(mara, deadline_ms=2_000, top_k=3)
+    set_up(mara, deadline_ms=4_000, top_k=3)
     from memory.providers import pgvector
 
     slow = pgvector._VECTORS.replace("-(embedding", "0 * length(pg_sleep(9)::text) - (embedding")

@@ -245,6 +245,8 @@ def everybody() -> list[Person]:
     return people
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_thousand_acts_leak_lose_and_double_nothing() -> None:
     world = World(random.Random(SEED), everybody())
     acts: dict[str, Callable[[Person], None]] = {name: getattr(world, name) for name in WEIGHTS}
