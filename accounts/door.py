@@ -133,6 +133,12 @@ def welcomed(scope: Scope) -> "QuerySet[Membership]":
     return people.filter(user__is_active=True)
 
 
+# The same as a condition of a statement.
+WELCOMED = """exists (
+  select 1 from accounts_membership w join accounts_user p on p.id = w.user_id
+  where w.user_id = %(user)s and w.tenant_id = %(tenant)s and p.is_active)"""
+
+
 def _refuse_stranger(request: HttpRequest) -> HttpResponseBase | None:
     """Return what somebody who is not logged in gets, or None for those who are."""
     if request.user.is_authenticated:

@@ -7,6 +7,7 @@ served from where they lie, under their plain names.
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -19,6 +20,18 @@ class Collected(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     support_js_module_import_aggregation = True
     # Each renames one more link of the longest chain of imports; Django's 5 would soon be short.
     max_post_process_passes = 20
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._addresses: dict[str, str] = {}
+
+    def url(self, name: str, force: bool = False) -> str:
+        """Return the file's address, which stays the same while the process runs."""
+        if force:
+            return str(super().url(name, force))
+        if name not in self._addresses:
+            self._addresses[name] = str(super().url(name))
+        return self._addresses[name]
 
     def stored_name(self, name: str) -> str:
         """Return the name with the hash, or the plain one where nothing was collected."""

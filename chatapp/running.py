@@ -12,6 +12,7 @@ from chatapp.models import Message
 from chatapp.steps import Away
 from chatapp.stream import Stream
 from chatapp.turn import Turn
+from memory.recall import Recall
 from memory.vectors import Embedded
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Running(Stream):
     question: Embedded | None = None  # the question's vector, for whoever remembers it
     note: str = ""
     count: int = 0
+    unrecorded: Recall | None = None  # what was recalled, until that is written down
     kept: int = 0
     kept_at: float = 0.0
 

@@ -102,7 +102,7 @@ else:
         " -c max_parallel_workers_per_gather=0",
         "pool": {
             "min_size": 1,
-            "max_size": env.whole("DATABASE_POOL", 6, least=1, most=100),
+            "max_size": env.whole("DATABASE_POOL", 8, least=1, most=100),
             "timeout": 10,
             "check": pool.check,
         },

@@ -5,18 +5,28 @@ up every reply. Each step opens its own transaction, is short, and never waits f
 """
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from channels.db import database_sync_to_async
-from django.db import close_old_connections
+from django.conf import settings
+from django.db import close_old_connections, connection
+from psycopg import Error
 
 from accounts.errors import AppError
+from chatapp import pool
 
-# With the pages' own threads they share DATABASE_POOL connections (6).
+# With the pages' own threads they share DATABASE_POOL connections (8).
 THREADS = 3
 SLOW_THREADS = 2  # for work that may wait for an embedder, between its own transactions
+# A thread of ours keeps its connection from step to step: to take one from the pool and to give it
+# back costs more than a short query does. Not where that would leave the pages too few.
+HELD_SECONDS = 60.0
+LEFT_FOR_PAGES = 3
 
 
 class Away(AppError):
@@ -36,7 +46,7 @@ async def step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
     """Return what the work returns, run in a thread with a database connection."""
     if on_callers_thread:
         return await database_sync_to_async(work)(*args, **kwargs)
-    return await _in(_threads, partial(_with_connection, work, *args, **kwargs))
+    return await _in(_threads, partial(_on_held_connection, work, *args, **kwargs))
 
 
 async def slow_step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -48,6 +58,38 @@ async def slow_step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwa
 
 async def _in[R](threads: ThreadPoolExecutor, work: Callable[[], R]) -> R:
     return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+
+_held_until: dict[int, float] = {}  # by thread: how long it may keep the connection that it has
+
+
+def _on_held_connection[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    if not _may_hold():
+        return _with_connection(work, *args, **kwargs)
+    if connection.connection is not None and not _still_good(connection.connection):
+        connection.close()
+    if connection.connection is None:
+        _held_until[threading.get_ident()] = time.monotonic() + HELD_SECONDS
+    try:
+        return work(*args, **kwargs)
+    except BaseException:
+        connection.close()  # back to the pool, which sees whether it is of use still
+        raise
+
+
+def _may_hold() -> bool:
+    chosen = settings.DATABASES["default"]["OPTIONS"].get("pool")
+    return bool(chosen) and chosen["max_size"] >= THREADS + SLOW_THREADS + LEFT_FOR_PAGES
+
+
+def _still_good(kept: Any) -> bool:
+    if time.monotonic() > _held_until[threading.get_ident()]:
+        return False
+    try:
+        pool.check(kept)
+    except (Error, OSError, ValueError):  # ValueError: it has no socket any more
+        return False
+    return True
 
 
 def _with_connection[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -21,12 +21,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Exists
 from django.utils import timezone
 
-from accounts.door import welcomed
+from accounts.door import WELCOMED, welcomed
 from accounts.errors import AppError, InvalidInput, NotFound, TooMuch
-from accounts.scope import Scope, entered
+from accounts.scope import Scope, entered, write_once
 from accounts.text import cut, one_line
 from chatapp.frames import message_text
 from chatapp.models import NEW_SESSION, TITLE_CHARS, ChatSession, Message, ReplyTicket
@@ -399,13 +398,28 @@ def keep(turn: Turn, *, text: str, memory_note: str = "") -> bool:
 
     It is nobody's once its person was disabled or has left.
     """
-    now = timezone.now()
-    with entered(turn.scope):
-        ours = _ours(turn).filter(Exists(welcomed(turn.scope)))
-        kept = ours.update(text=text, lease_until=now + LEASE, memory_note=memory_note)
-        if kept:
-            ReplyTicket.objects.filter(pk=turn.reply_id).update(due_at=now + LEASE)
-    return bool(kept)
+    given = _given(
+        turn.scope,
+        reply=turn.reply_id,
+        attempt=turn.attempt,
+        text=text,
+        memory_note=memory_note,
+        lease=timezone.now() + LEASE,
+    )
+    return bool(write_once(turn.scope, _KEEP, given))
+
+
+_KEEP = f"""
+with kept as (
+  update chatapp_message set text = %(text)s, lease_until = %(lease)s, memory_note = %(memory_note)s
+  where tenant_id = %(tenant)s and user_id = %(user)s and id = %(reply)s
+    and status = 'streaming' and attempt = %(attempt)s and {WELCOMED}
+  returning id
+), due as (
+  update chatapp_replyticket set due_at = %(lease)s where reply_id in (select id from kept)
+)
+select id from kept
+"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)

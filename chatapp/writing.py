@@ -17,7 +17,7 @@ from chatapp.journal import Shelf
 from chatapp.news import News
 from chatapp.prompts import asked_for, numbered, prompt, result_of
 from chatapp.retrieval import Vector, reply_without_model, retrieve
-from chatapp.running import Ending, Running, Status
+from chatapp.running import LOST, Ending, Running, Status
 from chatapp.steps import slow_step, step
 from chatapp.turn import Acts, Turn
 from memory import llm
@@ -50,12 +50,13 @@ class Writer:
             return await self._write(running, vector)
         finally:
             self.writing -= 1
+            self._record(running)
 
     async def _write(self, running: Running, vector: Vector) -> Ending:
         retrieved = await retrieve(running.turn, vector)
         running.question = retrieved.question
         self.news.recalled(running, retrieved.found)
-        self.hub.spawn(self._record(running, retrieved.found))
+        running.unrecorded = retrieved.found
         if retrieved.endpoint is None:
             reply = await step(reply_without_model, running.turn, retrieved.found)
             end = Ending(Status.COMPLETE)
@@ -112,6 +113,7 @@ class Writer:
 
     async def _act(self, running: Running, toolbox: Toolbox, call: ToolCall) -> str:
         """Do what the model asks for and show it; return what the model is told of it."""
+        self._record(running)
         told, acts = await slow_step(_used, toolbox, call)
         running.count = len(toolbox.seen)
         self.news.acted(running, acts)
@@ -147,6 +149,7 @@ class Writer:
                     said.append(delta.text)
                     running.push(before + delta.text, self.hub.loop.time())
                     self.shelf.touch(soon=self.hub.has_peers)
+                    self._record(running)
                 if delta.finish:
                     end.status = str(delta.finish)
                     end.problem = delta.error
@@ -159,9 +162,12 @@ class Writer:
                         )
         return "".join(said), calls
 
-    async def _record(self, running: Running, found: Recall) -> None:
-        if found.memories or found.passed_over:
-            await step(partial(record, running.scope, reply=running.reply_id, recall=found))
+    def _record(self, running: Running) -> None:
+        """Have it written down what was recalled, once: behind the first words, not before them."""
+        found, running.unrecorded = running.unrecorded, None
+        if found is not None and (found.memories or found.passed_over) and running.reason != LOST:
+            write = partial(record, running.scope, reply=running.reply_id, recall=found)
+            self.hub.spawn(step(write))
 
 
 def _toolbox(claimed: Turn) -> Toolbox:

@@ -1,7 +1,8 @@
 """What was learnt from a reply's exchange, as the chat shows it."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,8 +10,8 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.scope import Scope, entered
-from memory.edit import undoable
+from accounts.scope import Scope, entered, read_once
+from memory.edit import UNDOABLE
 from memory.exchange import read_sessions
 from memory.jobs import failures
 from memory.models import Job, Memory
@@ -18,8 +19,48 @@ from memory.models import Job, Memory
 FRESH = timedelta(seconds=30)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is kept of a job, and the memories that it made and that may be shown, by their ids."""
+
+    state: str
+    result: Mapping[str, Any]
+    last_error: str
+    finished_at: datetime | None
+    made: dict[str, "_Made"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A memory as the chat shows it; `version` is what Undo takes back of one in the trash."""
+
+    id: UUID
+    text: str
+    kind: str
+    status: str
+    version: int | None
+
+
+# Written out: every open page reads it after each reply.
+_RUNS = """
+select j.source, j.state, j.result, j.last_error, j.finished_at,
+  m.id, m.text, m.kind, m.status, case when m.status = 'trash' then (
+    select max(v.id) from memory_memoryversion v where v.tenant_id = m.tenant_id
+      and v.user_id = m.user_id and v.memory_id = m.id and v.change = any(%(undoable)s)) end
+from memory_job j
+left join lateral (
+  select jsonb_array_elements_text(coalesce(j.result -> 'facts', '[]'))::uuid as id
+  union all select (j.result ->> 'exchange')::uuid
+) told on true
+left join memory_memory m on m.tenant_id = j.tenant_id and m.user_id = j.user_id and m.id = told.id
+  and (m.expires_at is null or m.expires_at > now())
+where j.tenant_id = %(tenant)s and j.user_id = %(user)s and j.kind = 'remember'
+  and j.source = any(%(replies)s)
+"""
+
+
 def learnt_for_replies(scope: Scope, reply_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Return what was learnt for each of these replies that has a job; in two queries.
+    """Return what was learnt for each of these replies that has a job; in one query.
 
     Each is {state, stored, facts, note, fresh}: state is off, waiting, running, done, failed or
     parked; facts are {id, text, kind, forgotten, waiting}, with the
@@ -28,46 +69,44 @@ def learnt_for_replies(scope: Scope, reply_ids: Collection[UUID]) -> dict[UUID, 
     """
     if not reply_ids:
         return {}
-    with entered(scope):
-        jobs = list(
-            Job.objects.within(scope).filter(kind=Job.Kind.REMEMBER, source__in=list(reply_ids))
-        )
-        wanted = {UUID(one) for job in jobs for one in _ids(job)}
-        kept = Memory.objects.within(scope).unexpired().in_bulk(wanted)
-    gone = [memory for memory in kept.values() if memory.status == Memory.Status.TRASH]
-    versions = undoable(scope, gone) if gone else {}
-    return {job.source: _view(job, kept, versions) for job in jobs}
+    given = {
+        "tenant": scope.tenant_id,
+        "user": scope.user_id,
+        "replies": list(reply_ids),
+        "undoable": list(UNDOABLE),
+    }
+    runs: dict[UUID, _Run] = {}
+    for source, state, result, last_error, finished_at, *made in read_once(scope, _RUNS, given):
+        if source not in runs:
+            runs[source] = _Run(state, json.loads(result), last_error, finished_at)
+        if made[0] is not None:
+            runs[source].made[str(made[0])] = _Made(*made)
+    return {source: _view(run) for source, run in runs.items()}
 
 
-def _ids(job: Job) -> list[str]:
-    exchange = job.result.get("exchange")
-    return [*job.result.get("facts", []), *([exchange] if exchange else [])]
-
-
-def _view(job: Job, kept: dict[UUID, Memory], versions: dict[UUID, int]) -> dict[str, Any]:
-    facts = [kept[UUID(one)] for one in job.result.get("facts", []) if UUID(one) in kept]
-    exchange = job.result.get("exchange")
-    stored = kept.get(UUID(exchange)) if exchange else None
+def _view(run: _Run) -> dict[str, Any]:
+    facts = [run.made[one] for one in run.result.get("facts", []) if one in run.made]
+    stored = run.made.get(run.result.get("exchange") or "")
     return {
-        "state": _state(job),
+        "state": _state(run),
         "stored": stored is not None and stored.status != Memory.Status.TRASH,
         "facts": [
             {
-                "id": fact.pk,
+                "id": fact.id,
                 "text": fact.text,
                 "kind": fact.kind,
                 "forgotten": fact.status == Memory.Status.TRASH,
                 "waiting": fact.status == Memory.Status.WAITING,
             }
-            | ({"version": versions[fact.pk]} if fact.pk in versions else {})
+            | ({} if fact.version is None else {"version": fact.version})
             for fact in facts
         ],
-        "note": _note(job),
-        "fresh": job.finished_at is not None and timezone.now() - job.finished_at < FRESH,
+        "note": _note(run),
+        "fresh": run.finished_at is not None and timezone.now() - run.finished_at < FRESH,
     }
 
 
-def _state(job: Job) -> str:
+def _state(job: _Run) -> str:
     if job.state == Job.State.DONE:
         if job.result.get("rejected"):
             return "failed"
@@ -78,7 +117,7 @@ def _state(job: Job) -> str:
     return str(job.state)
 
 
-def _note(job: Job) -> str:
+def _note(job: _Run) -> str:
     if job.state == Job.State.PARKED:
         return _("Facts could not be learnt after several tries.")
     if job.result.get("rejected"):
