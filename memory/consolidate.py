@@ -118,7 +118,7 @@ def _place(scope: Scope, draft: Draft, outcome: Outcome, at: datetime) -> None:
         olds = _made_untrue(scope, draft, resembling)
     if known.status == Memory.Status.CURRENT:  # what waits for review retires nothing
         for old in olds:
-            if old.pk != known.pk and not _later(scope, old, claim):
+            if old.pk != known.pk and not stands_later(scope, old, claim):
                 outcome.superseded += supersede(scope, old.pk, by=known, at=at)
 
 
@@ -193,7 +193,8 @@ def _settle_time(scope: Scope, claim: Memory, olds: Sequence[Memory]) -> None:
             claim.valid_until = max(old.valid_from, claim.valid_from)
 
 
-def _later(scope: Scope, old: Memory, claim: Memory) -> bool:
+def stands_later(scope: Scope, old: Memory, claim: Memory) -> bool:
+    """Tell whether a memory was said, or last written by the person, after a claim was made."""
     return (_edited_at(scope, old) or old.created_at) > claim.created_at
 
 

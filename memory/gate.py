@@ -52,7 +52,7 @@ _USER = (
     r"|utilisateur|utilisatrice|usuario|usuaria|utente|utilizador|utilizadora|gebruiker|person)"
 )
 _ABOUT_USER = re.compile(rf"^{_USER}\b(?!'s|’s)|^ユーザー|^用户|^使用者")
-_BEGINS_WITH_USER = re.compile(rf"^{_USER}(?:'s|’s)?\s|^(?:ユーザー|用户|使用者)[はのが的]?")
+BEGINS_WITH_USER = re.compile(rf"^{_USER}(?:'s|’s)?\s|^(?:ユーザー|用户|使用者)[はのが的]?")
 _NO_LONGER = re.compile(
     r"\b(?:no longer|not any ?more|any ?more|any longer|used to|formerly|nicht mehr|fruher"
     r"|ne \w+ plus|ya no|non piu|nao mais|niet meer)\b|不再|もう"
@@ -223,7 +223,7 @@ def _asks(sentence: str) -> bool:
 
 
 def _content(text: str) -> list[str]:
-    without = _NO_LONGER.sub(" ", _BEGINS_WITH_USER.sub("", folded(text)))
+    without = _NO_LONGER.sub(" ", BEGINS_WITH_USER.sub("", folded(text)))
     return [word for word in words(without) if word not in STOP_WORDS and not word.isdecimal()] or [
         word for word in words(without) if word not in STOP_WORDS
     ]
@@ -332,7 +332,7 @@ formatted written given use uses using information text nutzer bevorzugt mochte 
 antworten antwort prefere souhaite veut reponses reponse prefiere quiere desea respuestas
 respuesta preferisce vuole risposte risposta quer respostas resposta wil antwoorden wants
 """
-_MANNER_WORDS = frozenset(_MANNER.split())
+MANNER_WORDS = frozenset(_MANNER.split())
 _ABOUT_ANSWERS = re.compile(
     r"\b(?:bullet ?points?|bullets|bulleted|emojis?|jargon|small talk|metric|imperial|markdown"
     r"|tl;?dr)\b"
@@ -354,6 +354,12 @@ _ABOUT_ANSWERS = re.compile(
     r"|\b(?:antwoord|schrijf|leg uit)\b|\bopsomming\w*|\bvoortaan\b"
     r"|(?:请|請)?(?:用|以).{0,12}(?:回答|回复|回覆)|简短|簡潔|箇条書き|(?:答え|返事|説明)(?:て|は)"
 )
+
+
+def denies(text: str) -> bool:
+    """Tell whether a claim says what somebody does not want, or does no longer."""
+    plain = folded(text).replace("’", "'")
+    return any(one.search(plain) is not None for one in (_NOT, _AVERSE, _NO_LONGER))
 
 
 def about_answering(text: str) -> bool:
@@ -378,7 +384,7 @@ def persona_refusal(claim: Claimed, statement: str, *, templates: Iterable[str] 
     wish = about_answering(sentence)
     if _asks(sentence) and not wish:
         return "question"
-    content = [word for word in _content(claim.text) if word not in _MANNER_WORDS]
+    content = [word for word in _content(claim.text) if word not in MANNER_WORDS]
     said = words(own)
     borne = [word for word in content if any(_alike(word, other) for other in said)]
     if not content or len(borne) < len(content) * _SHARED_PART:

@@ -24,7 +24,7 @@ from accounts.text import one_line
 from memory import embedder, jobs
 from memory.answers import complete_json
 from memory.claims import same_claim, sentence
-from memory.consolidate import confirm, keep_version
+from memory.consolidate import confirm, keep_version, stands_later, supersede
 from memory.folding import words
 from memory.gate import Claimed, about_answering, pattern_refusal, persona_refusal
 from memory.jobs import WHOLE_SCOPE, Claim
@@ -44,7 +44,7 @@ from memory.prompts import (
 from memory.providers.base import Entry, provider
 from memory.stop_words import STOP_WORDS
 from memory.suspicion import reason_for_claim
-from memory.vectors import Vectors
+from memory.wishes import matter_of, told_apart, wish_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +56,14 @@ FACTS = 60
 EVIDENCE = 3
 KEPT = 20  # of each kind; beyond, the least used is archived
 DECLINED = 200
-# Cosines of the default embedder. Two wordings of one wish have 0.9 and more; facts that bear a
-# pattern have 0.29 to 0.43 with it in the first person (0.31 to 0.58 in the third), most others
-# 0.05 to 0.24 (0.09 to 0.30).
+# Cosines of the default embedder. Facts that bear a pattern have 0.29 to 0.43 with it in the first
+# person (0.31 to 0.58 in the third), most others 0.05 to 0.24 (0.09 to 0.30). Two wordings of what
+# is no wish about answers: the mean over the whole and over its matter alone is 0.65 to 0.82 for
+# most that say the same, 0.48 to 0.70 for what differs in one word ("keeps fit by running" and "by
+# swimming"), and 0.90 for the whole alone joins "a formal tone" and "a friendly tone".
 SAME = 0.9
-DECLINED_SAME = 0.85
+DECLINED_SAME = 0.72
+SAME_GROUND = 0.5  # where they rest on the same words, or on the same facts
 BEARS = 0.25
 BEARS_THIRD = 0.3
 PROPOSED = gettext_noop("Proposed: it is used once you accept it.")
@@ -268,29 +271,58 @@ def _checked(scope: Scope, answer: dict[str, Any], material: _Material) -> _Foun
 
 
 def _again(memory: Memory, vector: Any, material: _Material, found: _Found) -> str:
-    """Return why it is nothing new: known, or declined, in these or in nearly these words."""
-    if _nearest(memory, vector, material.declined, DECLINED_SAME):
+    """Return why it is nothing new: known, or declined, in these or in other words."""
+    if _nearest(memory, vector, material.declined, declined=True):
         return "declined"
-    same = _nearest(memory, vector, material.known, SAME)
+    same = _nearest(memory, vector, material.known)
     if same is not None:
         if same.source != memory.source:
             found.known.append(same.pk)
         return "known"
     drafts = [draft for draft, _entry in found.drafts]
-    return "known" if _nearest(memory, vector, drafts, SAME) else ""
+    return "known" if _nearest(memory, vector, drafts) else ""
 
 
-def _nearest(memory: Memory, vector: Any, others: Sequence[Memory], same: float) -> Memory | None:
-    others = [one for one in others if one.kind == memory.kind]
+def _nearest(
+    memory: Memory, vector: Any, others: Sequence[Memory], *, declined: bool = False
+) -> Memory | None:
+    """Return which of the others says the same; of declined ones also what nearly does.
+
+    A proposal that was declined may come back as the other kind; what is known may not.
+    """
+    others = [one for one in others if declined or one.kind == memory.kind]
     for one in others:
         if one.key == memory.key or same_claim(one.text, memory.text):
             return one
-    if not others:
+    wish = wish_of(memory.text)
+    wishes = [wish_of(one.text) for one in others]
+    if wish in wishes and wish is not None:
+        return others[wishes.index(wish)]
+    rest = [
+        one
+        for one, its in zip(others, wishes, strict=True)
+        if not (wish and its) and not told_apart(one.text, memory.text)
+    ]
+    if not rest:
         return None
-    near: Vectors = embedder.embed([one.text for one in others])
-    scores = near @ np.asarray(vector)
-    best = int(scores.argmax())
-    return others[best] if scores[best] >= same else None
+    wholes = embedder.embed([one.text for one in rest]) @ np.asarray(vector)
+    if not declined:
+        best = int(wholes.argmax())
+        return rest[best] if wholes[best] >= SAME else None
+    matters = embedder.embed([matter_of(one.text) for one in [memory, *rest]])
+    means = (wholes + matters[1:] @ matters[0]) / 2
+    for one, mean in zip(rest, means, strict=True):
+        if mean >= (SAME_GROUND if _same_ground(one, memory) else DECLINED_SAME):
+            return one
+    return None
+
+
+def _same_ground(one: Memory, other: Memory) -> bool:
+    """Tell whether two rest on the same words of one message, or on mostly the same facts."""
+    if one.source and one.source == other.source:
+        return bool(set(words(one.quote)) & set(words(other.quote)) - STOP_WORDS)
+    shared = set(one.evidence) & set(other.evidence)
+    return len(shared) * 2 > min(len(one.evidence), len(other.evidence))
 
 
 def _persona(scope: Scope, given: Any, material: _Material) -> tuple[str, Memory | None]:
@@ -389,22 +421,37 @@ def _store(scope: Scope, found: _Found) -> dict[str, Any]:
         return {"nothing": "off"}
     kept: dict[str, list[str]] = {kind: [] for kind in _KINDS}
     for memory, entry in found.drafts:
-        if not _still_rests(scope, memory) or _there(scope, memory):
+        contrary = _contrary(scope, memory)
+        overtaken = any(stands_later(scope, one, memory) for one in contrary)
+        if overtaken or not _still_rests(scope, memory) or _there(scope, memory):
             found.refused["overtaken"] += 1
             continue
         waits = mode == Learn.PROPOSE or memory.because
         memory.status = Memory.Status.WAITING if waits else Memory.Status.CURRENT
         memory.because = memory.because or (PROPOSED if waits else "")
+        memory.would_replace = contrary[0].pk if waits and contrary else None
         memory.save(force_insert=True)
         kept[memory.kind].append(str(memory.pk))
         if memory.status == Memory.Status.CURRENT:
             provider().remember(scope, entry=entry)
+            for old in contrary:
+                supersede(scope, old.pk, by=memory, at=now)
     for known in Memory.objects.within(scope).filter(pk__in=found.known):
         confirm(scope, known, at=now)
     archived = [str(one) for kind in _KINDS for one in archive_least_used(scope, kind=kind)]
     if any(kept.values()):
         changed(scope)
     return {"kept": kept, "archived": archived}
+
+
+def _contrary(scope: Scope, memory: Memory) -> list[Memory]:
+    """Return what was learnt of the answers and can't be followed beside this."""
+    wish = wish_of(memory.text)
+    if wish is None or memory.kind != Memory.Kind.PERSONA:
+        return []
+    learnt = Memory.objects.within(scope).current().filter(kind=Memory.Kind.PERSONA)
+    wishes = [(one, wish_of(one.text)) for one in learnt.order_by("created_at")]
+    return [one for one, its in wishes if its is not None and wish.against(its)]
 
 
 def _there(scope: Scope, memory: Memory) -> bool:

@@ -1,16 +1,17 @@
 """Persona and insights: off, by themselves, or proposed; checked hard, and never forced."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from accounts.errors import InvalidInput
 from accounts.scope import Scope, entered
-from memory import jobs
+from memory import embedder, jobs
 from memory import learn as learning
 from memory.edit import edit, forget
-from memory.learn import KEPT, archive_least_used, set_learning
+from memory.learn import KEPT, _again, _Found, _Material, archive_least_used, set_learning
 from memory.learnt import failed_runs
 from memory.models import Job, Memory, Usage
 from memory.purge import purge
@@ -127,6 +128,70 @@ def test_a_declined_proposal_is_not_made_again_in_other_words(
     set_learning(talk.scope, mode="auto")
     talk.learn("Always bullet points, please!")
     assert personas(talk.scope) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "quote", "again"),
+    [
+        ("The user wants short answers.", "The user prefers concise replies.", "concise", True),
+        ("Der Nutzer möchte kurze Antworten.", "Der Nutzer mag knappe Antworten.", "knapp", True),
+        ("用户喜欢简短的回答。", "用户希望回答简洁。", "简洁", True),
+        ("The user does not want emojis.", "The user dislikes emojis.", "no emojis", True),
+        ("The user often cooks at home.", "The user usually prepares meals at home.", "me", True),
+        # What was declined is not all that is like it.
+        ("The user wants short answers.", "The user wants detailed answers.", "detail", False),
+        ("The user does not want emojis.", "The user wants emojis.", "emojis", False),
+        ("The user keeps fit by running.", "The user keeps fit by swimming.", "swim", False),
+        ("用户喜欢简短的回答。", "用户喜欢详细的回答。", "详细", False),
+        ("用户喜欢爬山。", "用户喜欢游泳。", "游泳", False),
+    ],
+)
+def test_what_was_declined_is_known_in_other_words_and_its_contrary_is_not_it(
+    mara: Scope, first: str, second: str, quote: str, again: bool
+) -> None:
+    """A56: rejected is not proposed again."""
+    declined = keep(mara, first, kind="persona", status="declined", source=uuid4(), quote="-")
+    memory = keep(mara, second, kind="persona", status="waiting", source=uuid4(), quote=quote)
+    (vector,) = embedder.embed([second])
+    material = _Material([], [], [], [declined])
+    assert (_again(memory, vector, material, _Found()) == "declined") is again
+
+
+def test_a_pattern_is_known_as_declined_by_the_facts_that_it_rests_on(mara: Scope) -> None:
+    """A56, for insights: the same facts, put in other words."""
+    facts = [uuid4() for _ in range(4)]
+    text = "The user enjoys endurance sports outdoors."
+    declined = keep(mara, text, kind="insight", status="declined", evidence=facts[:3])
+    other = "The user is drawn to long outdoor sports."
+    same = keep(mara, other, kind="insight", status="waiting", evidence=facts[1:])
+    (vector,) = embedder.embed([other])
+    assert _again(same, vector, _Material([], [], [], [declined]), _Found()) == "declined"
+    same.evidence = [uuid4() for _ in range(3)]
+    assert _again(same, vector, _Material([], [], [], [declined]), _Found()) == ""
+
+
+def test_a_wish_that_turned_takes_the_place_of_the_one_before(
+    talk: Conversation, model: StubModel
+) -> None:
+    set_learning(talk.scope, mode="auto")
+    short = {"text": "The user wants short answers.", "quote": "keep your answers short"}
+    long = {"text": "The user wants detailed answers.", "quote": "give me detailed answers"}
+    teach(model, persona=[short])
+    talk.learn("Please keep your answers short.")
+    model.reset()
+    teach(model, persona=[long])
+    talk.learn("From now on give me detailed answers.")
+    assert personas(talk.scope) == [long["text"]]
+    assert personas(talk.scope, status="past") == [short["text"]]
+    set_learning(talk.scope, mode="propose")
+    model.reset()
+    teach(model, persona=[short])
+    talk.learn("Now I do want you to keep your answers short.")
+    assert personas(talk.scope) == [long["text"]]
+    with entered(talk.scope):
+        waiting = Memory.objects.within(talk.scope).get(status="waiting")
+    accept(talk.scope, memory=waiting.pk)
+    assert personas(talk.scope) == [short["text"]]
 
 
 def test_an_edited_proposal_is_the_persons_own(talk: Conversation, model: StubModel) -> None:
