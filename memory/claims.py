@@ -33,6 +33,10 @@ _NAMES = frozenset(("name", "nom", "nombre", "nome", "naam"))
 
 def subject_of(text: str) -> str:
     """Return whom a claim is about: "user", "user's sister", or its first word."""
+    unspaced = _unspaced(text)
+    if unspaced:
+        thing = unspaced["thing"]
+        return f"user's {thing}" if thing else "user"
     said = [word for word in words(text) if word not in _ARTICLES or word == "i"]
     first = said[0] if said else ""
     thing = said[1].removesuffix("'s") if len(said) > 1 else ""
@@ -41,6 +45,18 @@ def subject_of(text: str) -> str:
     if thing in _NAMES or not thing or (first not in _MINE and not first.endswith("'s")):
         return owner
     return f"{owner}'s {thing}"
+
+
+# Chinese and Japanese write no spaces: who, whose, and what of it; a thing ends at a verb.
+_UNSPACED = re.compile(
+    r"^(?:用户|用戶|使用者|ユーザー)(?:(?:的|の)(?P<thing>.{1,8}?)"
+    r"(?=は|が|住|在|是|叫|有|喜|爱|讨|对|不|没|工|搬|吃|想|会|很|也|都|已|去|来|最|离|现|，|$))?"
+    r"(?:は|が)?(?P<rest>.*)$"
+)
+
+
+def _unspaced(text: str) -> "re.Match[str] | None":
+    return _UNSPACED.match(folded(text).strip(" 。.!！"))
 
 
 def sentence(text: str) -> str:
@@ -89,7 +105,34 @@ class _Said:
     holds: bool
 
 
+# What is liked, disliked, denied, or only colours what is said, in texts without spaces.
+_LIKE_UNSPACED = re.compile(
+    r"喜欢|喜歡|喜爱|热爱|爱(?!人|好|情)|が(?:大)?好き|を愛して(?:いる|います)?"
+)
+_DISLIKE_UNSPACED = re.compile(r"讨厌|討厭|厌恶|受不了|恨|が(?:大)?嫌い")
+_DENIAL_UNSPACED = re.compile(
+    r"不再|不是|不会|不能|不|没有|沒有|没|ではありません|ではない|じゃない|ません|(?<=[^\W\d_])ない"
+)
+_COLOUR_UNSPACED = re.compile(
+    r"现在|目前|非常|很|也|还|都|最|了|一[只個个条輛辆匹台位]|です|である|だ|ます|今(?:は)?"
+)
+
+
+def _taken_apart_unspaced(text: str, rest: str) -> _Said:
+    liked, disliked = _LIKE_UNSPACED.search(rest), _DISLIKE_UNSPACED.search(rest)
+    denied = _DENIAL_UNSPACED.search(rest) is not None
+    for pattern in (_LIKE_UNSPACED, _DISLIKE_UNSPACED, _DENIAL_UNSPACED, _COLOUR_UNSPACED):
+        rest = pattern.sub("", rest)
+    rest = rest.removeprefix("有")
+    taste = bool(liked or disliked)
+    kept = (rest,) if rest else ()
+    return _Said(subject_of(text), kept, taste, holds=denied == bool(disliked))
+
+
 def _taken_apart(text: str) -> _Said:
+    unspaced = _unspaced(text)
+    if unspaced:
+        return _taken_apart_unspaced(text, unspaced["rest"])
     plain = folded(text).replace("’", "'")
     spelt = _STRONG.sub(" hate ", plain)
     denied = len(_DENIAL.findall(spelt)) > 0
@@ -137,6 +180,11 @@ def same_claim(one: str, other: str) -> bool:
 
     "The user's sister is called Ada" and "The user has a sister called Ada" do.
     """
+    attributes = attribute_of(one), attribute_of(other)
+    if attributes[0] and attributes[1]:
+        alike = attributes[0][:2] == attributes[1][:2]
+        if alike and _same_place(attributes[0][2], attributes[1][2]):
+            return True  # "lives in Oslo" and "resides in Oslo"
     first, second = _taken_apart(one), _taken_apart(other)
     if first.holds != second.holds or first.taste != second.taste:
         return False
@@ -164,10 +212,24 @@ _LIVES = (
     rf"(?:in|at|a|en|te|em) {_VALUE}{_END}"
 )
 _MOVED = rf"{_WHO}(?:has |have )?(?:moved|relocated) (?:from .{{1,40}} )?to {_VALUE}{_END}"
+_MOVED_ELSEWHERE = (
+    rf"{_WHO}(?:(?:ist|bin) (?:von .{{1,40}} )?nach {_VALUE} (?:um)?gezogen[.!]?$"
+    rf")"
+)
+_MOVED_ROMANCE = (
+    rf"{_WHO}(?:(?:a|ai) demenage a|(?:se|me) (?:ha mudado|mudo|he mudado|mude) a"
+    r"|(?:si|mi) (?:e|sono) trasferit[oa] a|(?:se )?mudou(?:-se)? para|is verhuisd naar)"
+    rf" {_VALUE}{_END}"
+)
 _WORKS = (
     rf"{_WHO}(?:now |currently )?(?:works?|is working|is employed|arbeitet|arbeite|travaille"
     rf"|trabaja|trabajo|lavora|lavoro|trabalha|trabalho|werkt|werk) (?:now |jetzt )?"
-    rf"(?:at|for|by|bei|fur|chez|en|a|na|no|bij|voor) {_VALUE}{_END}"
+    rf"(?:at|for|by|bei|fur|chez|bij|voor) {_VALUE}{_END}"
+)
+# Of an employer or of a place: what is meant is not sure.
+_WORKS_IN = (
+    rf"{_WHO}(?:(?:ahora|adesso|agora) )?(?:trabaja|trabajo|lavora|lavoro|trabalha|trabalho)"
+    rf" (?:(?:ahora|adesso|agora) )?(?:en|a|na|no|em|in) {_VALUE}{_END}"
 )
 _NAMED = (
     rf"^(?!.*\b(?:and|und)\b)(?P<who>.{{1,40}}?)(?:'s name is| is called| is named| goes by"
@@ -176,7 +238,10 @@ _NAMED = (
 _ATTRIBUTES = [
     ("lives", re.compile(_LIVES)),
     ("lives", re.compile(_MOVED)),
+    ("lives", re.compile(_MOVED_ELSEWHERE)),
+    ("lives", re.compile(_MOVED_ROMANCE)),
     ("works", re.compile(_WORKS)),
+    ("works in", re.compile(_WORKS_IN)),
     ("named", re.compile(_NAMED)),
 ]
 _LEFT = re.compile(
@@ -187,6 +252,27 @@ _LEFT = re.compile(
     r"|ya no trabaja en|ya no vive en|non lavora piu (?:a|per)|non vive piu a|werkt niet meer bij"
     rf"|woont niet meer in) {_VALUE}(?: any ?more| to .{{1,40}})?{_END}"
 )
+_LEFT_BEHIND = re.compile(
+    rf"{_WHO}(?:hat|habe) (?:(?P<how>bei) )?{_VALUE} (?(how)gekundigt|verlassen)[.!]?$"
+)
+_VALUE_UNSPACED = r"(?P<value>[^，,、和与と]{1,20}?)"
+_ATTRIBUTES_UNSPACED = [
+    ("lives", re.compile(rf"(?:现在|目前)?(?:居?住在|搬到了?|移居到?了?){_VALUE_UNSPACED}了?$")),
+    (
+        "lives",
+        re.compile(rf"{_VALUE_UNSPACED}(?:に住んで(?:いる|います)|に引っ越し(?:た|ました))$"),
+    ),
+    ("works", re.compile(rf"(?:现在|目前)?(?:就职于|任职于){_VALUE_UNSPACED}$")),
+    ("works in", re.compile(rf"(?:现在|目前)?在{_VALUE_UNSPACED}(?:工作|上班)$")),
+    ("works", re.compile(rf"{_VALUE_UNSPACED}に勤めて(?:いる|います)$")),
+    ("works in", re.compile(rf"{_VALUE_UNSPACED}で働いて(?:いる|います)$")),
+    ("named", re.compile(rf"(?:的?名字)?(?:叫做?|是){_VALUE_UNSPACED}$")),
+]
+_LEFT_UNSPACED = [
+    ("works", re.compile(rf"(?:已经)?(?:离开了?|辞去了?|从){_VALUE_UNSPACED}(?:离职|辞职)?了?$")),
+    ("works", re.compile(rf"(?:已经)?不(?:再)?在{_VALUE_UNSPACED}(?:工作|上班)了?$")),
+    ("lives", re.compile(rf"(?:已经)?不(?:再)?住在{_VALUE_UNSPACED}了?$")),
+]
 _HOME = re.compile(r"liv|mov|wohn|habit|viv|woon")
 # Values that may hold beside another: part of a year, of a day, one of two.
 _BESIDE = re.compile(
@@ -200,7 +286,7 @@ _CHANGE = re.compile(
     r"|umgezogen|gezogen|gekundigt|gewechselt|jetzt|nicht mehr|neue[rn]? (?:job|stelle)"
     r"|demenage|quitte|maintenant|ne .{1,30} plus|mudado|me mude|mude|dejado|deje|ahora|ya no"
     r"|trasferit[oa]|lasciato|adesso|ora|non .{1,30} piu|mudei|deixei|agora|verhuisd|nu"
-    r"|niet meer)\b|搬到|搬家|换了|现在|引っ越|転職|今は"
+    r"|niet meer)\b|搬到|搬家|换了|现在|不再|离开了|辞职|离职|引っ越|転職|今は"
 )
 
 
@@ -211,7 +297,10 @@ def tells_change(statement: str) -> bool:
 
 def attribute_of(text: str) -> tuple[str, str, str] | None:
     """Return (subject, attribute, value) of a claim that says nothing else."""
-    plain = " ".join(folded(text).replace("’", "'").split())
+    unspaced = _unspaced(text)
+    if unspaced:
+        return _attribute_unspaced(text, unspaced["rest"])
+    plain = _plain(text)
     if _DENIAL.search(plain):
         return None
     for name, pattern in _ATTRIBUTES:
@@ -221,11 +310,41 @@ def attribute_of(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def contradicts(new: str, old: str, *, changed: bool = False) -> bool:
+def _attribute_unspaced(text: str, rest: str) -> tuple[str, str, str] | None:
+    if _DENIAL_UNSPACED.search(rest):
+        return None
+    for name, pattern in _ATTRIBUTES_UNSPACED:
+        found = pattern.match(rest)
+        if found and (name != "named" or "叫" in rest or "名字" in rest):
+            return subject_of(text), name, found["value"]
+    return None
+
+
+def _left(text: str) -> tuple[str, str] | None:
+    """Return (attribute, value) of what a claim says that somebody has left."""
+    unspaced = _unspaced(text)
+    if unspaced:
+        matches = ((name, pattern.match(unspaced["rest"])) for name, pattern in _LEFT_UNSPACED)
+        return next(((name, found["value"]) for name, found in matches if found), None)
+    plain = _plain(text)
+    found = _LEFT.match(plain)
+    if found:
+        return ("lives" if _HOME.search(found["how"]) else "works"), found["value"]
+    behind = _LEFT_BEHIND.match(plain)
+    return ("works", behind["value"]) if behind else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(folded(text).replace("’", "'").split())
+
+
+def contradicts(new: str, old: str, *, changed: bool = False, told: str = "") -> bool:
     """Tell whether a new claim plainly makes an old one about the same subject untrue.
 
     The same said with a "not", or the other way round; having left what the old one names; or,
     where the person told of a change, another value for where they live, work, or their name.
+    Where a language says "works in" of employers and of places, only if their words (`told`) name
+    the old value too.
     """
     said, was = _taken_apart(new), _taken_apart(old)
     opposed = said.subject == was.subject and said.holds != was.holds and said.taste == was.taste
@@ -234,14 +353,17 @@ def contradicts(new: str, old: str, *, changed: bool = False) -> bool:
     known = attribute_of(old)
     if known is None or known[0] != said.subject:
         return False
-    left = _LEFT.match(" ".join(folded(new).replace("’", "'").split()))
-    if left and known[1] == ("lives" if _HOME.search(left["how"]) else "works"):
-        return _same_place(left["value"], known[2])
+    left = _left(new)
+    if left and known[1].startswith(left[0]):
+        return _same_place(left[1], known[2])
     now = attribute_of(new)
+    unsure = now is not None and "works in" in {now[1], known[1]}
     return (
         changed
         and now is not None
-        and now[:2] == known[:2]
+        and now[0] == known[0]
+        and now[1].split()[0] == known[1].split()[0]
+        and (not unsure or folded(known[2]) in folded(told))
         and not _within(now[2], known[2])
         and not _within(known[2], now[2])
     )
@@ -269,8 +391,7 @@ def resembling_words(text: str) -> list[str]:
     kept = [word for word in _taken_apart(text).words if len(word) > 1]
     longest = max(kept, key=len, default="")
     found = [longest[: max(3, len(longest) - 2)]] if longest else []
-    plain = folded(text)
-    if attribute_of(text) or _LEFT.match(" ".join(plain.replace("’", "'").split())):
+    if attribute_of(text) or _left(text):
         found += _VERBS
     return found
 
@@ -279,7 +400,8 @@ _VERBS = (
     *("live", "living", "resid", "work", "employed", "named", "called", "name is", "goes by"),
     *("wohn", "lebt", "lebe", "arbeit", "heisst", "habite", "vit ", "travaill", "appelle"),
     *("vive", "vivo", "trabaj", "llama", "lavor", "chiama", "mora", "trabalh", "chama", "woon"),
-    *("werk", "heet", "moved"),
+    *("werk", "heet", "moved", "gezogen", "demenage", "mud", "trasferit", "verhuisd"),
+    *("住", "搬到", "移居", "工作", "上班", "就职", "任职", "叫", "名字", "働", "勤め", "引っ越"),
 )
 
 

@@ -27,6 +27,7 @@ from memory.insert import insert
 from memory.models import Job, Memory, MemoryVersion
 from memory.providers.base import Entry, provider
 from memory.stop_words import STOP_WORDS
+from memory.terms import pairs_of
 
 __all__ = ["Draft", "Outcome", "confirm", "consolidate", "known_claim", "subject_of", "supersede"]
 
@@ -56,7 +57,7 @@ class Old:
 class Draft:
     """A fact that passed the gate, not yet stored; `entry` is what it will be found by.
 
-    `changed` tells that the person spoke of a change: then another value of the same attribute is
+    `changed` tells that the person spoke of a change in `told`: another value of an attribute is
     the newer one.
     """
 
@@ -64,6 +65,7 @@ class Draft:
     entry: Entry
     supersedes: Old | None = None
     changed: bool = False
+    told: str = ""
 
 
 @dataclass(slots=True)
@@ -152,7 +154,12 @@ def _made_untrue(scope: Scope, draft: Draft, resembling: Sequence[Memory]) -> li
     olds = [
         one
         for one in resembling
-        if contradicts(claim.text, one.text, changed=draft.changed or _told_later(one, claim))
+        if contradicts(
+            claim.text,
+            one.text,
+            changed=draft.changed or _told_later(one, claim),
+            told=draft.told,
+        )
     ]
     named = draft.supersedes
     if named and named.memory not in {old.pk for old in olds}:
@@ -171,9 +178,16 @@ def _related(text: str, old: Old) -> bool:
     """Tell whether a fact may make another untrue at all: a boat is no matter of one's address."""
     attributes = attribute_of(text), attribute_of(old.text)
     if attributes[0] and attributes[1]:
-        return attributes[0][:2] == attributes[1][:2]
+        (whose, what, _), (other, its, _) = attributes
+        return whose == other and what.split()[0] == its.split()[0]
+    pairs = [set(pairs_of(one)) - _OF_ANY_CLAIM for one in (text, old.text)]
+    if pairs[0] and pairs[1]:  # the default embedder knows few of these characters
+        return bool(pairs[0] & pairs[1])
     said = [set(words(one)) - STOP_WORDS - {"user", "user's"} for one in (text, old.text)]
     return bool(said[0] & said[1]) or old.nearness >= NEAR_ENOUGH
+
+
+_OF_ANY_CLAIM = frozenset(("用户", "用戶", "ユー", "ーザ", "ザー", "ーは", "户的"))
 
 
 def _settle_time(scope: Scope, claim: Memory, olds: Sequence[Memory]) -> None:

@@ -312,6 +312,7 @@ def _drafts(
             entry,
             Old(old.row.memory, old.row.text, nearness[memory.pk]) if old else None,
             changed=tells_change(exchange.question.text),
+            told=exchange.question.text,
         )
         for memory, entry, old in zip(memories, entries, olds, strict=True)
     ]

@@ -63,8 +63,9 @@ _UNSPACED = {
     ("matter", "emoji"): r"表情|絵文字",
 }
 _ANSWERING_LIST = """
-unit units einheiten unites unidades unita eenheden point points form tone explanation explanations sentence sentences language languages message
-messages explained addressed address manner way ways always please very rather kept keep short
+unit units einheiten unites unidades unita eenheden point points form tone explanation explanations
+sentence sentences language languages message messages explained addressed address manner way ways
+always please very rather kept keep
 erklarungen satze satzen sprache ton immer explications phrases ton langue explicaciones frases
 idioma tono lengua spiegazioni frasi lingua explicacoes uitleg zinnen taal toon
 """
