@@ -176,10 +176,9 @@ def _told_later(known: Memory, claim: Memory) -> bool:
 
 def _related(text: str, old: Old) -> bool:
     """Tell whether a fact may make another untrue at all: a boat is no matter of one's address."""
-    attributes = attribute_of(text), attribute_of(old.text)
-    if attributes[0] and attributes[1]:
-        (whose, what, _), (other, its, _) = attributes
-        return whose == other and what.split()[0] == its.split()[0]
+    now, was = attribute_of(text), attribute_of(old.text)
+    if now and was:
+        return now[0] == was[0] and now[1].split()[0] == was[1].split()[0]
     pairs = [set(pairs_of(one)) - _OF_ANY_CLAIM for one in (text, old.text)]
     if pairs[0] and pairs[1]:  # the default embedder knows few of these characters
         return bool(pairs[0] & pairs[1])

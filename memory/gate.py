@@ -5,7 +5,7 @@ that is refused is still found in its exchange, while a wrong one misleads.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from memory.claims import attribute_of, same_claim, subject_of
 from memory.dates import other_days
 from memory.folding import folded, words
 from memory.stop_words import STOP_WORDS
+from memory.terms import pairs_of
 
 FACT_CHARS = 300
 _FEWEST_CHARS = 3
@@ -27,7 +28,9 @@ _ASKS_WITHOUT_MARK = re.compile(
     r"|could|will|would|should|has|have|much|many|long|far))\b"
     r"|(?:is|are|am|was|were|do|does|did|can|could|will|would|should|have|has) "
     r"(?:i|you|we|they|he|she|it|there|the|my|your)\b"
-    r"|(?:wer|was|wo|wann|warum|wie|welche[rsmn]?) (?:ist|sind|war|kann|soll|hat|haben|viele?)\b)"
+    r"|(?:wer|was|wo|wann|warum|wie|welche[rsmn]?) (?:ist|sind|war|kann|soll|hat|haben|viele?)\b"
+    r"|(?:soll|sollte|kann|konnte|darf|muss|bin|habe|hatte|werde|wurde|ist|sind|war)"
+    r" (?:ich|du|er|es|wir|man)\b|est-ce que?\b|(?:dois|puis|ai|suis)-je\b)"
 )
 _QUOTATION = re.compile(
     r'"[^"\n]{2,400}"|“[^”\n]{2,400}”|„[^“”\n]{2,400}[“”]|«[^»\n]{2,400}»|「[^」\n]{1,400}」'
@@ -51,7 +54,7 @@ _USER = (
     r"(?:(?:the|der|die|le|la|el|il|lo|o|a|de|l') ?)?(?:user|nutzer|nutzerin|benutzer|benutzerin"
     r"|utilisateur|utilisatrice|usuario|usuaria|utente|utilizador|utilizadora|gebruiker|person)"
 )
-_ABOUT_USER = re.compile(rf"^{_USER}\b(?!'s|’s)|^ユーザー|^用户|^使用者")
+_ABOUT_USER = re.compile(rf"^{_USER}\b(?!'s|’s)|^ユーザー(?!の)|^(?:用户|使用者)(?!的)")
 BEGINS_WITH_USER = re.compile(rf"^{_USER}(?:'s|’s)?\s|^(?:ユーザー|用户|使用者)[はのが的]?")
 _NO_LONGER = re.compile(
     r"\b(?:no longer|not any ?more|any ?more|any longer|used to|formerly|nicht mehr|fruher"
@@ -66,17 +69,38 @@ _AVERSE = re.compile(
     r"|intoleran\w*|left|former\w*|lacks?|abstain\w*|detest\w*|loath\w*|despis\w*|free|gave up"
     r"|hasst?|meidet?|mag kein\w*|deteste\w*|evite\w*|odia\w*|evita\w*)\b"
 )
+_KIN_UNSPACED = (
+    r"(?:朋友|同事|老板|妈|爸|母亲|父亲|姐|妹|哥|弟|妻子|老婆|丈夫|老公|儿子|女儿|孩子|爷爷|奶奶"
+    r"|叔叔|阿姨|表|堂|家|们)"
+)
 _I = re.compile(
     r"\b(?:i|i'm|i've|i'd|i'll|im|ive|me|myself|we|we're|we've|us|ich|mir|mich|wir|uns|je|j'\w+|moi"
-    r"|nous|yo|nosotros|io|noi|eu|nos|ik|wij|we)\b|我|私|僕|俺"
+    r"|nous|yo|nosotros|io|noi|eu|nos|ik|wij|we)\b"
+    rf"|我(?!的|{_KIN_UNSPACED})|(?:私|僕|俺)(?!の)"
+)
+_YOU = re.compile(
+    r"\b(?:you|you're|your|yours|du|dich|dir|dein\w*|tu|toi|ton|ta|vous|votre|vos|tuyo|usted|ustedes"
+    r"|voi|tuo|tua|voce|jij|jouw|jullie)\b|你|您|あなた"
+)
+# "Show me ..." says nothing of oneself.
+_FOR_ME = re.compile(
+    r"\b(?:show|tell|give|send|get|find|write|make|explain|help|let|remind|list|fetch|bring|buy"
+    r"|teach|zeige?|sage?|gib|schicke?|finde?|schreibe?|erklare?|hilf|nenne?|montre|dis|donne"
+    r"|envoie|muestra|dime|dame|mostra|dimmi|dammi)"
+    r"(?:-moi| (?:to )?(?:me|us|mir|uns|moi|nous))\b"
 )
 _MY = re.compile(
     r"\b(?:my|our|mein|meine|meiner|meinem|meinen|unser|unsere|mon|ma|mes|notre|nos|mi|mis|nuestro"
     r"|nuestra|mio|mia|nostro|nostra|meu|minha|meus|minhas|mijn|onze)\s+(?:\w+(?:est|er)?\s+)??(\w+)"
 )
+_MY_UNSPACED = re.compile(rf"(?:我的|(?:私|僕|俺)の)(\w{{1,2}})|我({_KIN_UNSPACED})")
+_TIME_UNSPACED = re.compile(
+    r"(?:今日|昨日|明日|今朝|今晩|今年|去年|来年|先週|来週|最近|毎日|毎朝|今天|昨天|明天|今早|今晚"
+    r"|明年|上周|下周|每天|每周)(?:は|に|、|，)?"
+)
 _THEY = re.compile(
     r"\b(?:he|he's|she|she's|they|they're|er|sie|il|elle|ils|elles|el|ella|ellos|lui|lei|loro|ele"
-    r"|ela|eles|hij|zij)\b"
+    r"|ela|eles|hij|zij)\b|他|她|彼"
 )
 _NAMING = re.compile(
     r"\b(?:my name(?: is|'s)|name's|call me|(?:i am|i'm) called|i go by|known as|ich hei(?:ss|ß)e"
@@ -85,15 +109,66 @@ _NAMING = re.compile(
 )
 _NAMED = re.compile(
     rf"(?:{_USER}(?:'s|’s) (?:first |full |last )?name is|{_USER} (?:is called|is named|goes by"
-    rf"|heisst|s'appelle|se llama|si chiama|se chama|chama-se|heet)) (?P<name>[^.,;]+)"
+    rf"|heisst|s'appelle|se llama|si chiama|se chama|chama-se|heet))"
+    r" (?P<name>[^.,;]+)|^(?:用户|使用者)(?:的?名字)?(?:叫|是名叫)"
 )
+_IS_NAME = re.compile(
+    r"^(?:the user|l'utilisat(?:eur|rice)|el usuario|la usuaria|l'utente|o utilizador"
+    r"|de gebruiker) (?:is|est|es|e|é|è) (?P<name>[^\W\d_a-z]\w+)[.]?$",
+    re.I,
+)
+# German has a capital for "teacher" and "tired one" too: there a name is given by its verb alone.
 _I_AM_NAME = re.compile(
-    r"\b(?:i'm|i am|im|this is|ich bin|je suis|soy|sono|sou|ik ben)\s+(?P<name>\w+(?: \w+)?)"
+    r"\b(?:i'm|i am|im|this is|je suis|soy|sono|sou|ik ben)\s+(?P<name>\w+(?: \w+)?)"
+)
+# What follows "I am" with a capital now and then, and names nobody.
+_NO_NAME = re.compile(
+    r"^(?:not|going|so|very|just|also|now|still|here|back|in|at|on|from|afraid|allergic|asking|busy"
+    r"|bored|diabetic|done|female|fine|gay|glad|good|happy|hungry|ill|late|looking|lost|male"
+    r"|married|new|old|pregnant|ready|sad|sick|single|sorry|sure|thirsty|tired|trying|vegan"
+    r"|vegetarian|working|french|greek|dutch|czech|swiss|thai|iraqi|german|norwegian|roman"
+    r"|catholic|muslim|jewish|hindu|\w+(?:ish|ese|ian|ean|can|ist|ing|ais|aise|ois|oise|ien|ienne"
+    r"|ano|ana|ol|ola))$"
 )
 _AND = re.compile(r"\b(?:and|und|et|y|e|en)\b")
 _DATES = re.compile(
     r"\d{4}-\d{2}(?:-\d{2})?|\b(?:19|20)\d{2}\b"
     r"|\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?[^\W\d_]{3,9} (?=\d{4})"
+)
+
+
+_ABOUT_ASSISTANT = re.compile(
+    r"^(?:(?:the|der|die|le|la|l'|el|il|o|a|de) ?)?(?:assistant|ai|a\.i\.|chatbot|bot"
+    r"|(?:language )?model|recollect|assistent(?:in)?|asistente|assistente)\b"
+    r"|^(?:助手|アシスタント)"
+)
+_OF_USER = re.compile(
+    r"\b(?:of the user|des nutzers|der nutzerin|de l'utilisat\w+|del usuario|de la usuaria"
+    r"|dell'utente|do utilizador|van de gebruiker)\b"
+)
+# What somebody else says or thinks of the person; but a doctor's word is taken.
+_SOMEBODY_SAYS = re.compile(
+    r"\b(?!(?:i|we|ich|wir|je|nous|yo|doctor|doctors|dr|physician|gp|dentist|nurse|allergist"
+    r"|therapist|test|tests|results|arzt|arztin|hausarzt|medecin|docteur|medico|medica|arts)\b)"
+    r"[^\W\d_]+ (?:said|says?|thinks?|thought|believes?|believed|claims?|claimed|assumes?|insists?"
+    r"|reckons?|told (?:me|us|him|her|them|everyone)|sagt|sagte|meint|meinte|glaubt|denkt|findet"
+    r"|behauptet|dit|pense|croit|dice|dijo|cree|piensa|pensa|crede|disse|diz|zegt|zei|vindt)\b"
+    r"(?![^,]*\bi (?:said|think|believe)\b)|(?:他|她|彼|们|人)(?:说|说过|觉得|认为)"
+)
+_UNSURE = re.compile(
+    r"\b(?:wonder\w*|know|sure|certain|ask|asking|check|see|idea|curious|figure out|find out"
+    r"|tell me)\b[^.;]{0,25}\b(?:if|whether)\b"
+    r"|\b(?:wissen|weiss|frage|sicher|ahnung)\b[^.;]{0,25}\bob\b"
+    r"|\b(?:sais|savoir|demande|se|saber|pregunto)\b[^.;]{0,15}\bsi\b"
+    r"|\b(?:so|sapere|chiedo|sei|saber|pergunto)\b[^.;]{0,15}\bse\b"
+    r"|\b(?:weet|weten|vraag)\b[^.;]{0,15}\bof\b|是否|会不会|不知道"
+)
+_WISHING = re.compile(
+    r"\b(?:wish|wished|if only|dreamt|dreamed|dream (?:that|of)|pretend\w*|imagine|suppose"
+    r"|imagining|supposing|assume|assuming|let's say|angenommen|stell(?:en sie)? dir vor"
+    r"|wunschte|traumte"
+    r"|imaginons|supposons|imagine que|ojala|supongamos|imagina|supponiamo|magari|oxala|stel dat"
+    r"|stel je voor)\b|假如|如果|假设|要是|もし"
 )
 
 
@@ -210,9 +285,9 @@ def _unless_a_word(found: "re.Match[str]") -> str:
 def _sentence_of(quote: str, own: str) -> str:
     """Return the folded sentences in which the quote stands."""
     sentences = [part for part in _SENTENCE.findall(own) if part.strip()]
-    for first in range(len(sentences)):
-        for last in range(first, min(first + 4, len(sentences))):
-            joined = " ".join(part.strip() for part in sentences[first : last + 1])
+    for many in range(1, 5):
+        for first in range(len(sentences) - many + 1):
+            joined = " ".join(part.strip() for part in sentences[first : first + many])
             if quote in " ".join(words(joined)):
                 return folded(joined).replace("’", "'")
     return folded(own).replace("’", "'")
@@ -235,6 +310,9 @@ def _alike(one: str, other: str) -> bool:
         return True
     if not one.isascii() and len(one) > 1 and (one in other or other in one):
         return True  # scripts that write no spaces
+    pairs = pairs_of(one)
+    if pairs and pairs_of(other):
+        return 2 * sum(pair in other for pair in pairs) >= len(pairs)
     shortest = min(len(one), len(other))
     if shortest < 3:
         return False
@@ -245,19 +323,27 @@ def _alike(one: str, other: str) -> bool:
 def _subject(claim: Claimed, sentence: str) -> str:
     """A fact about the person rests on what they say about themselves, not about a friend."""
     fact = folded(claim.text)
+    if _ABOUT_ASSISTANT.match(fact) and not _OF_USER.search(fact):
+        return "other_subject"
     if not _ABOUT_USER.match(fact):
         return ""
+    sentence = _FOR_ME.sub(lambda found: " " * len(found.group()), sentence)
     content = _content(claim.text)
-    places = [
-        found.start()
-        for found in re.finditer(r"[^\W_]+", sentence)
-        if any(_alike(word, found.group()) for word in content)
-    ]
+    places = _places(sentence, content)
     place = min(places, default=len(sentence))
     before = sentence[:place]
+    code = _not_told(sentence, content)
+    if code:
+        return code
     markers = [(found.start(), "i", "") for found in _I.finditer(before)]
     markers += [(found.start(), "my", found[1]) for found in _MY.finditer(sentence[: place + 40])]
+    markers += [
+        (found.start(), "my", found[1] or found[2]) for found in _MY_UNSPACED.finditer(before)
+    ]
     markers += [(found.start(), "they", "") for found in _THEY.finditer(before)]
+    clauses = _telling([clause for clause in _CLAUSES.split(sentence) if clause], content)
+    if not any(_I.search(clause) for clause in clauses):  # but "You can call me Mo"
+        markers += [(found.start(), "they", "") for found in _YOU.finditer(before)]
     markers = [marker for marker in markers if marker[0] <= place]
     if markers:
         _at, sort, thing = max(markers)
@@ -269,8 +355,47 @@ def _subject(claim: Claimed, sentence: str) -> str:
             return ""
         return "other_subject"
     # No subject at all: "Vegetarian, by the way", or a language that leaves "I" out.
+    before = _TIME_UNSPACED.sub(" ", before)
     skipped = [word for word in words(before) if word not in STOP_WORDS]
     return "other_subject" if skipped and not _I.search(sentence) else ""
+
+
+_TURNS = re.compile(
+    r";|\b(?:but|however|although|aber|doch|sondern|mais|pero|mas|ma|maar)\b|但是?|可是|でも"
+)
+
+
+def _not_told(sentence: str, content: Sequence[str]) -> str:
+    """Return why it is not told as so: somebody else says it, or nobody does for sure."""
+    parts = [part for part in _TURNS.split(sentence) if part.strip()]
+    codes = []
+    for part in _telling(parts, content):
+        before = part[: min(_places(part, content), default=len(part))]
+        if _SOMEBODY_SAYS.search(before):
+            codes.append("quoted_speech")
+        elif _UNSURE.search(before) or _WISHING.search(before):
+            codes.append("only_supposed")
+        else:
+            return ""
+    return codes[0] if codes else ""
+
+
+def _places(sentence: str, content: Sequence[str]) -> list[int]:
+    """Return where words of a fact stand in a sentence."""
+    places = [
+        found.start()
+        for found in re.finditer(r"[^\W_]+", sentence)
+        if any(_alike(word, found.group()) for word in content) and not pairs_of(found.group())
+    ]
+    return places + [at for word in content for at in _places_unspaced(word, sentence)]
+
+
+def _places_unspaced(word: str, sentence: str) -> list[int]:
+    """Return where a word of a text without spaces stands, or else the first part of it."""
+    at = sentence.find(word)
+    if at >= 0 or not pairs_of(word):
+        return [at] if at >= 0 and pairs_of(word) else []
+    return [sentence.find(pair) for pair in pairs_of(word) if pair in sentence][:1]
 
 
 def _alike_any(word: str, others: Iterable[str]) -> bool:
@@ -280,13 +405,19 @@ def _alike_any(word: str, others: Iterable[str]) -> bool:
 def _name(claim: Claimed, sentence: str) -> str:
     """A name is given in so many words: "I'm going to Lisbon" names nobody."""
     named = _NAMED.search(folded(claim.text))
+    bare = _IS_NAME.search(claim.text) if named is None else None
+    if bare is not None and bare["name"][:1].isupper():
+        # "The user is Christophe": as they said it of themselves, or not at all.
+        said = [words(found["name"])[:1] for found in _I_AM_NAME.finditer(sentence)]
+        given = words(bare["name"])[:1]
+        return "" if given in said or _NAMING.search(sentence) else "no_name_given"
     if named is None or _NAMING.search(sentence):
         return ""
-    first = words(named["name"])[:1]
+    first = words(named["name"] or "")[:1]
     for found in _I_AM_NAME.finditer(sentence):
         given = words(found["name"])
-        capital = re.search(rf"\b{re.escape(claim.quote.strip()[:1])}", claim.quote)
-        if given[:1] == first and capital and first and first[0].title() in claim.quote:
+        capital = first and first[0].title() in claim.quote
+        if given[:1] == first and capital and not _NO_NAME.match(first[0]):
             return ""
     return "no_name_given"
 
@@ -294,11 +425,7 @@ def _name(claim: Claimed, sentence: str) -> str:
 def _polarity(claim: Claimed, sentence: str, borne: list[str]) -> str:
     """A "not" in what was said is a "not" in the fact, and the other way round."""
     clauses = [clause for clause in _CLAUSES.split(sentence) if clause]
-    telling = [
-        clause
-        for clause in clauses
-        if any(_alike(word, other) for word in borne for other in words(clause))
-    ] or clauses
+    telling = _telling(clauses, borne)
     if all(_SUPPOSING.match(clause) for clause in telling):
         return "only_supposed"
     denied = [_denies(clause, borne) for clause in telling]
@@ -310,9 +437,31 @@ def _polarity(claim: Claimed, sentence: str, borne: list[str]) -> str:
     )
     if all(denied) and not fact_averse:
         return "denied"
+    if all(_OVER.search(clause) for clause in telling) and not (fact_averse or _PAST.search(fact)):
+        return "no_longer_so"
     if fact_denies and not (_NOT.search(said) or _AVERSE.search(said) or _NO_LONGER.search(said)):
         return "not_denied"
     return ""
+
+
+_OVER = re.compile(
+    r"\b(?:used to|formerly|no longer|fruher|damals|avant,? j|autrefois|antes|una volta|prima"
+    r"|antigamente|vroeger)\b|不再|以前|曾经|昔は"
+)
+_PAST = re.compile(
+    r"\b(?:used to|was|were|had|did|formerly|once|past|lived|worked|loved|liked|previously|fruher"
+    r"|war|hatte|wohnte|lebte|arbeitete|ehemal\w*|etait|avait|ancien\w*|habitait|travaillait|era"
+    r"|vivia|trabajaba|antes|viveva|lavorava|morava|trabalhava|was|woonde|werkte|vroeger)\b"
+    r"|以前|曾经|昔|た。?$"
+)
+
+
+def _telling(clauses: Sequence[str], borne: Sequence[str]) -> Sequence[str]:
+    """Return the clauses that bear most of a fact: "live" alone is in two, "Rome" in one."""
+    said = [words(clause) for clause in clauses]
+    hits = [sum(any(_alike(word, one) for one in own) for word in borne) for own in said]
+    most = max(hits, default=0)
+    return [clause for clause, hit in zip(clauses, hits, strict=True) if hit == most]
 
 
 # What comes before the name of a place or an employer that is no longer one.
@@ -444,6 +593,10 @@ def _over(claim: Claimed, sentence: str) -> str:
     said = " ".join(words(sentence))
     value = re.escape(" ".join(words(known[2])))
     gone = re.search(rf"{_GONE}{value}\b", said)
+    behind = re.search(rf"\b{value} (?:gekundigt|kundige|verlassen|aufgehort)\b", said)
+    unspaced = re.search(rf"(?:从|離|离开了?|辞去了?){re.escape(known[2])}", sentence)
+    if behind or unspaced:
+        return "no_longer_so"
     back = re.search(rf"\b(?:in|at|to|for|bei|nach|a|en|chez|bij|naar) {value}\b", said)
     return "no_longer_so" if gone and not back else ""
 
