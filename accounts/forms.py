@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.password_validation import (
-    password_validators_help_texts,
     validate_password,
 )
 from django.core.exceptions import ValidationError
@@ -126,7 +125,7 @@ def _bound_length(form: forms.BaseForm) -> None:
     for field in form.fields.values():
         if isinstance(field, forms.CharField):
             field.validators.append(_short_enough)
-    form.fields["new_password1"].help_text = " ".join(password_validators_help_texts())
+    form.fields["new_password1"].help_text = _("At least 10 characters.")
 
 
 def _short_enough(password: str) -> None:

@@ -1,5 +1,6 @@
 """The pages of the chat, and their parts."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -228,6 +229,7 @@ def reply_sources(request: MemberRequest, reply_id: UUID) -> HttpResponse:
             "vector_part": source.vector_part,
             "text_part": source.text_part,
             "used": source.used,
+            "always": source.always,
             "because": ", ".join(source.because),
             "created_at": source.created_at,
             "session": known.get(source.session_key) if source.session_key else None,
@@ -240,9 +242,19 @@ def reply_sources(request: MemberRequest, reply_id: UUID) -> HttpResponse:
         "reply": shown_reply(reply),
         "tenant": request.tenant,
         "sources": sources,
+        "groups": _groups(sources),
         "note": reply.memory_note,
     }
     return render(request, "chat/sources.html", context)
+
+
+def _groups(sources: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Return the sources by why they are there: what the message found comes first."""
+    groups = [
+        (_("Found for your message"), [one for one in sources if not one["always"]]),
+        (_("Always known"), [one for one in sources if one["always"]]),
+    ]
+    return [(title, members) for title, members in groups if members]
 
 
 @member

@@ -382,6 +382,9 @@ class Recalled(OwnedModel):
     text_part = models.FloatField(db_default=0.0, help_text="Its score's share by words.")
     injected = models.BooleanField()
     used = models.BooleanField(db_default=False, help_text="The reply names it.")
+    always = models.BooleanField(
+        db_default=False, help_text="It went before the model whatever was asked."
+    )
     because = models.CharField(max_length=200, blank=True)
     at = models.DateTimeField(default=timezone.now)
 

@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 
 from memory.exchange import Speaker
 from memory.find import Hit
+from memory.models import Memory
 from memory.providers.base import Reason, Why
 
 SHOWN_WORDS = 5
@@ -15,7 +16,8 @@ class Reasons:
     """Says why a memory was found, in the language of the moment."""
 
     def __init__(self) -> None:
-        self.pinned, self.safety, self.always = _("pinned"), _("about safety"), _("always known")
+        self.pinned, self.safety = _("pinned"), _("about safety")
+        self.persona, self.few = _("about you"), _("there are few memories")
         self.words, self.assistants = _("same words: %s"), _("in the assistant's words")
         self.codes = {
             Why.MEANING: _("near in meaning"),
@@ -28,12 +30,19 @@ class Reasons:
         self.literally = _("it holds what you typed")
 
     def of(self, hit: Hit) -> str:
-        """Return what speaks for a memory, parted by semicolons; never empty."""
+        """Return what speaks for a memory, parted by semicolons; never empty.
+
+        Of what goes before the model whatever is asked it begins with why that is so.
+        """
         reasons = [self.pinned] if hit.row.pinned else []
         reasons += [self.safety] if hit.row.safety else []
+        if hit.always and hit.row.kind == Memory.Kind.PERSONA:
+            reasons.append(self.persona)
+        if hit.always and not reasons:
+            reasons.append(self.few)
         reasons += [self._said(reason) for reason in hit.because]
         if not reasons:
-            reasons = [self.always if hit.always else self.nearest]
+            reasons.append(self.nearest)
         if hit.speaker is Speaker.ASSISTANT:
             reasons.append(self.assistants)
         return "; ".join(reasons)

@@ -54,6 +54,7 @@ class RecalledMemory:
     speaker: Speaker
     vector_part: float = 0.0
     text_part: float = 0.0
+    always: bool = False  # whatever is asked, so that the score says nothing
 
     @property
     def created_at(self) -> datetime:
@@ -275,6 +276,7 @@ def _recalled(hit: Hit, because: str) -> RecalledMemory:
         speaker=hit.speaker,
         vector_part=round(hit.vector_part, 4),
         text_part=round(hit.text_part, 4),
+        always=hit.always,
     )
 
 
@@ -284,14 +286,15 @@ _RECORD = """
 select pg_advisory_xact_lock_shared(hashtextextended(%(lock)s, 0));
 with given as (
   select * from unnest(%(memories)s::uuid[], %(ranks)s::smallint[], %(scores)s::float8[],
-    %(injected)s::bool[], %(because)s::text[], %(vector_parts)s::float8[], %(text_parts)s::float8[])
-    as g (memory_id, rank, score, injected, because, vector_part, text_part)
+    %(injected)s::bool[], %(because)s::text[], %(vector_parts)s::float8[], %(text_parts)s::float8[],
+    %(always)s::bool[])
+    as g (memory_id, rank, score, injected, because, vector_part, text_part, always)
 ), written as (
   insert into memory_recalled
     (tenant_id, user_id, reply, memory_id, rank, score, injected, because, vector_part, text_part,
-     at)
+     always, at)
   select m.tenant_id, m.user_id, %(reply)s, m.id, g.rank, g.score, g.injected, g.because,
-    g.vector_part, g.text_part, %(now)s
+    g.vector_part, g.text_part, g.always, %(now)s
   from given g join memory_memory m on m.id = g.memory_id
   where m.tenant_id = %(tenant)s and m.user_id = %(user)s
   on conflict (tenant_id, user_id, reply, memory_id) do nothing
@@ -324,6 +327,7 @@ def record(scope: Scope, *, reply: UUID, recall: Recall) -> None:
             "because": [one.because[:200] for one, _in in rows],
             "vector_parts": [one.vector_part for one, _in in rows],
             "text_parts": [one.text_part for one, _in in rows],
+            "always": [one.always for one, _in in rows],
             "reply": reply,
             "now": timezone.now(),
             "tenant": scope.tenant_id,
@@ -374,6 +378,7 @@ class Source:
     injected: bool
     gone: bool
     used: bool = False
+    always: bool = False
     vector_part: float = 0.0
     text_part: float = 0.0
 
@@ -406,6 +411,7 @@ def _source(row: Recalled) -> Source:
         injected=row.injected,
         gone=gone,
         used=row.used,
+        always=row.always,
         vector_part=row.vector_part,
         text_part=row.text_part,
     )

@@ -198,6 +198,7 @@ class Migration(migrations.Migration):
                 ('text_part', models.FloatField(db_default=0.0, help_text="Its score's share by words.")),
                 ('injected', models.BooleanField()),
                 ('used', models.BooleanField(db_default=False, help_text='The reply names it.')),
+                ('always', models.BooleanField(db_default=False, help_text='It went before the model whatever was asked.')),
                 ('because', models.CharField(blank=True, max_length=200)),
                 ('at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('memory', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='memory.memory')),

@@ -47,9 +47,39 @@ export function beginForms() {
       input.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
     }
   }
+  $$('main input[type="password"]').forEach(letSee);
+  toWhatIsWrong();
   letUndoRunOut(document);
   document.addEventListener("recollect:drawn", ({ detail }) => letUndoRunOut(detail));
   document.addEventListener("htmx:afterSettle", ({ detail }) => letUndoRunOut(detail.elt?.parentNode ?? document));
+}
+
+/** What is typed unseen can be looked at. */
+function letSee(input) {
+  const frame = document.createElement("div");
+  const button = document.createElement("button");
+  frame.className = "secret";
+  button.type = "button";
+  button.textContent = "Show";
+  button.setAttribute("aria-controls", input.id);
+  const focused = document.activeElement === input;
+  input.replaceWith(frame);
+  frame.append(input, button);
+  if (focused) input.focus();
+  button.addEventListener("click", () => {
+    const seen = input.type === "text";
+    input.type = seen ? "password" : "text";
+    button.textContent = seen ? "Show" : "Hide";
+  });
+  input.form?.addEventListener("submit", () => (input.type = "password")); // No browser keeps it as a text.
+}
+
+/** A form that came back begins at what is wrong; without a field that is, at the first empty one. */
+function toWhatIsWrong() {
+  const wrong = $('main [aria-invalid="true"]:not([type="hidden"])');
+  const form = $('main form:has([role="alert"])');
+  const empty = form && $$("input:not([type=hidden])", form).find((input) => !input.value);
+  (wrong ?? empty)?.focus();
 }
 
 /** Forget a memory away from its list: it goes at once, and Undo stands for 30 seconds. */

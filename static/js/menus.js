@@ -34,6 +34,17 @@ export function beginMenus() {
   });
   beginDrawer();
   beginDialogs();
+  showWhereOneIs();
+  document.addEventListener("htmx:afterSettle", showWhereOneIs);
+}
+
+/** Where a row of segments is wider than a phone, the one that stands for this page is in sight. */
+function showWhereOneIs() {
+  for (const row of $$(".segments")) {
+    const here = $("[aria-current]", row);
+    const beyond = here ? here.getBoundingClientRect().right - row.getBoundingClientRect().right : 0;
+    if (beyond > 0) row.scrollLeft += beyond + 16;
+  }
 }
 
 function beginDrawer() {

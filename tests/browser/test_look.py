@@ -253,3 +253,117 @@ def test_nothing_jumps_while_a_reply_streams(mara: Person, stub: StubModel) -> N
     # that was text while its first line came, and the foot below, which the text pushes down.
     assert sum(mara.page.evaluate("window.shifts")) < 0.1
     assert mara.page.evaluate(PLACES)[:2] == before
+
+
+SMALL = """() => {
+  const wanted = 'button, a[href], summary, select, textarea, input:not([type=hidden])';
+  const faults = [];
+  for (const control of document.querySelectorAll(wanted)) {
+    if (!control.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
+    if (control.closest('.visually-hidden, .skip-link, [aria-hidden=true]')) continue;
+    const own = control.textContent.trim();
+    const within = control.closest('p, li, h1, h2, th, td, dd');
+    if (control.matches('a') && within && within.textContent.trim() !== own) continue;
+    let {width, height} = control.getBoundingClientRect();
+    if (!width || !height) continue;
+    const label = control.matches('[type=checkbox], [type=radio]') && control.labels[0];
+    if (label) height = Math.max(height, label.getBoundingClientRect().height);
+    const reach = getComputedStyle(control, '::after');
+    if (reach.content !== 'none' && reach.position === 'absolute')
+      height -= parseFloat(reach.top) + parseFloat(reach.bottom);
+    if (height < 43.5)
+      faults.push(`${Math.round(height)} px high: ${control.outerHTML.slice(0, 100)}`);
+  }
+  return faults;
+}"""
+
+
+def test_on_a_phone_every_control_is_high_enough_for_a_thumb(olga: Person, stub: StubModel) -> None:
+    """44 px, but for links within a sentence."""
+    olga.page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    faults = [
+        f"{address}: {fault}"
+        for address in every_page(olga, stub)
+        for fault in olga.page.evaluate(SMALL)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+ARABIC = "أفضل وقت هو **أبريل**.\n\n1. احجز رياضًا.\n\n```python\nx = 1\n```\n\nEnglish words."
+
+
+def test_a_reply_is_read_from_the_side_that_its_words_begin_at(
+    mara: Person, stub: StubModel
+) -> None:
+    stub.script(text=ARABIC)
+    mara.ask("ما هو أفضل وقت؟")
+    words = mara.words.locator(".closed")
+    expect(words).to_have_css("direction", "rtl")
+    expect(words.locator("ol")).to_have_css("direction", "rtl")
+    expect(words.locator("pre")).to_have_css("direction", "ltr")
+    starts = """(part) => {
+      const range = document.createRange();
+      range.selectNodeContents(part);
+      const text = range.getBoundingClientRect(), all = part.getBoundingClientRect();
+      return text.left - all.left < 2 ? 'left' : all.right - text.right < 2 ? 'right' : 'neither';
+    }"""
+    assert words.locator("p").first.evaluate(starts) == "right"
+    assert words.locator("p").last.evaluate(starts) == "left"
+
+
+def test_the_sheet_beside_the_thread_leaves_the_sessions_menu_in_reach(mara: Person) -> None:
+    mara.add_note("I always want an aisle seat.")
+    mara.new_session()
+    mara.ask("Which seat do I want?")
+    mara.reply.locator(".recalled a").click()
+    expect(mara.page.get_by_role("dialog", name="What was used")).to_contain_text("aisle")
+    mara.page.locator(".bar details.menu > summary").click()
+    expect(mara.page.get_by_role("button", name="Rename").first).to_be_visible()
+
+
+def test_what_is_printed_is_the_whole_conversation_and_nothing_around_it(
+    mara: Person, stub: StubModel
+) -> None:
+    stub.script(text="\n\n".join(f"Paragraph {number}." for number in range(60)))
+    mara.ask("A long reply, please.")
+    mara.page.emulate_media(media="print")
+    for around in ("#side", "#composer", ".reply-foot"):
+        expect(mara.page.locator(around).first).to_be_hidden()
+    whole = mara.page.evaluate("document.scrollingElement.scrollHeight")
+    last = mara.words.locator("p").last.evaluate("one => one.getBoundingClientRect().bottom")
+    assert last <= whole
+    assert mara.page.locator("#thread-scroll").evaluate(
+        "one => one.scrollHeight <= one.clientHeight + 1"
+    )
+
+
+def test_on_a_phone_the_list_that_one_looks_at_is_in_sight_among_the_others(meet: Meet) -> None:
+    mara = meet("Mara", viewport=PHONE, has_touch=True, is_mobile=True)
+    mara.page.goto(f"{mara.home}memory/?state=trash")
+    expect(mara.page.locator(".segment[aria-current]").filter(has_text="trash")).to_be_in_viewport(
+        ratio=1
+    )
+
+
+def test_a_form_that_comes_back_begins_at_what_is_wrong(meet: Meet, watch: Watch) -> None:
+    watch.allow("400")
+    mara = meet("Mara", signed_up=False)
+    mara.product.forgive()
+    mara.page.goto("/login/")
+    mara.page.get_by_label("E-mail").fill("nobody@example.org")
+    password = mara.page.get_by_label("Password")
+    password.fill("not the password")
+    mara.page.get_by_role("button", name="Show").click()
+    expect(password).to_have_attribute("type", "text")
+    mara.page.get_by_role("button", name="Log in").click()
+    expect(mara.page.get_by_role("alert")).to_contain_text("There is no account")
+    expect(password).to_have_attribute("type", "password")
+    expect(password).to_be_focused()
+
+    mara.page.goto("/signup/")
+    mara.page.get_by_label("E-mail").fill("mara@example.org")
+    mara.page.get_by_label("Name").fill("Mara")
+    mara.page.get_by_label("Password").fill("short")
+    mara.page.get_by_role("button", name="Sign up").click()
+    expect(mara.page.locator(".problem")).to_contain_text("too short")
+    expect(mara.page.get_by_label("Password")).to_be_focused()

@@ -12,6 +12,7 @@ from accounts.scope import entered
 from chatapp import sessions
 from chatapp.visitor import visitor_of
 from memory.edit import forget
+from memory.mark import pin
 from memory.models import Memory, MemorySettings
 from memory.preferences import change_preferences
 from memory.purge import preview
@@ -96,6 +97,25 @@ def test_what_the_reply_names_is_marked_as_such_on_its_sources(
     assert "Ottilie" in named[0]
     assert re.search(r"score <span class=\"number\">[01]\.\d\d", page)
     assert "because: " in named[0]
+
+
+def test_what_is_always_known_says_why_and_keeps_its_score_in_the_details(
+    mara: Person, model: StubModel
+) -> None:
+    """Apart from what the message found: of what is always there a bar would say nothing."""
+    set_up(mara, top_k=5)
+    pin(mara.scope, memory=add(mara.scope, text="I own a boat.").pk)
+    add(mara.scope, text="My sister is called Ottilie.")
+    tab = chat(mara, new_chat(mara), "What is my sister called?")
+    page = sources_page(mara, tab.frames[-1]["reply"])
+    found, always = page.split("Always known", 1)
+    assert "Found for your message" in found
+    assert "Ottilie" in found
+    assert "shares" in found
+    assert "boat" in always
+    assert "always known, because: pinned" in always
+    assert "shares" not in always
+    assert re.search(r"<details.*score <span class=\"number\">[01]\.\d\d<", always, re.DOTALL)
 
 
 def test_with_recall_off_nothing_goes_in_and_a_note_is_still_kept(

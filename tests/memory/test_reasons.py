@@ -12,8 +12,14 @@ from memory.providers.base import Reason, Why
 from memory.reasons import Reasons
 
 
-def hit(*because: Reason, pinned: bool = False, safety: bool = False, **given: Any) -> Hit:
-    row = Row(uuid4(), "fact", "Text.", "", None, None, timezone.now(), pinned, safety)
+def hit(
+    *because: Reason,
+    kind: str = "fact",
+    pinned: bool = False,
+    safety: bool = False,
+    **given: Any,
+) -> Hit:
+    row = Row(uuid4(), kind, "Text.", "", None, None, timezone.now(), pinned, safety)
     return Hit(row, because=because, **given)
 
 
@@ -21,7 +27,10 @@ def hit(*because: Reason, pinned: bool = False, safety: bool = False, **given: A
     ("found", "said"),
     [
         (hit(), "the nearest there is"),
-        (hit(always=True), "always known"),
+        (hit(always=True), "there are few memories"),
+        (hit(always=True, kind="persona"), "about you"),
+        (hit(kind="persona"), "the nearest there is"),
+        (hit(always=True, pinned=True), "pinned"),
         (
             hit(Reason(Why.MEANING), pinned=True, safety=True),
             "pinned; about safety; near in meaning",
