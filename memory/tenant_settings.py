@@ -6,6 +6,16 @@ from accounts.scope import entered_tenant
 from memory.models import TenantMemorySettings
 from memory.preferences import read_numbers
 
+# As the page calls them, for people who read the audit.
+NAMES = {
+    "auto_store_on": "remember after each reply",
+    "extract_on": "look for facts",
+    "top_k": "most memories for one reply",
+    "min_score": "lowest score",
+    "token_budget": "room for memories",
+    "deadline_ms": "longest search",
+}
+
 
 def tenant_settings_of(tenant_id: int) -> TenantMemorySettings:
     """Return the tenant's settings; the defaults, not stored, while its admin set none."""
@@ -56,7 +66,7 @@ def change_tenant_settings(
                 tenant,
                 actor=actor,
                 action="memory_settings.changed",
-                reason=", ".join(f"{name}: {_said(wanted[name])}" for name in changed),
+                reason=", ".join(f"{NAMES[name]}: {_said(wanted[name])}" for name in changed),
                 ip=ip,
             )
     return kept
@@ -65,4 +75,4 @@ def change_tenant_settings(
 def _said(value: bool | float | None) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "default" if value is None else str(value)
+    return "as usual" if value is None else str(value)

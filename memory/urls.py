@@ -9,6 +9,7 @@ urlpatterns = [
     path("add/", views.memory_add, name="memory_add"),
     path("settings/", views.memory_settings, name="memory_settings"),
     path("retry/", views.memory_retry, name="memory_retry"),
+    path("empty-trash/", views.memory_empty_trash, name="memory_empty_trash"),
     path("failures/", learning_views.memory_failures, name="memory_failures"),
     path("learning/", learning_views.memory_learning, name="memory_learning"),
     path("profile/", learning_views.memory_profile, name="memory_profile"),

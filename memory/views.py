@@ -10,6 +10,7 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.door import MemberRequest, member
@@ -31,6 +32,7 @@ from memory.remember import add
 from memory.review import acceptable
 from memory.search import counts, search, usage_of
 from memory.tenant_settings import tenant_settings_of
+from memory.trash import empty_now
 
 QUERY_CHARS = 300
 PHRASE = "forget everything"
@@ -283,6 +285,18 @@ def memory_retry(request: MemberRequest) -> HttpResponseBase:
     if retry_parked(request.membership.scope):
         messages.success(request, _("It is tried again."))
     return _back(request)
+
+
+@member
+@require_POST
+def memory_empty_trash(request: MemberRequest) -> HttpResponseBase:
+    """Erase for good what is in the trash; say how much that was."""
+    erased = empty_now(request.membership.scope)
+    sentence = ngettext(
+        "%(count)d memory was erased for good.", "%(count)d memories were erased for good.", erased
+    )
+    messages.success(request, sentence % {"count": erased})
+    return SeeOther(reverse("memory", args=[request.tenant.slug]) + "?state=trash")
 
 
 @member

@@ -138,10 +138,23 @@ def live(ines: Person) -> dict[str, str]:
         sights[name] = ines.page.url
     for note in NOTES:
         ines.add_note(note)
+    prefer(ines)
     ines.new_session()
     ines.ask(QUESTION)
     ines.learnt()
     return sights | {"chat": ines.page.url}
+
+
+def prefer(ines: Person) -> None:
+    """Have the aisle seat always known, and of the rest only what a message finds."""
+    page = ines.page
+    seat = page.locator("#memory-rows .memory-row").filter(has_text=NOTES[0])
+    seat.hover()
+    seat.get_by_role("button", name="Pin").click()
+    expect(seat.locator(".meta").first).to_contain_text("Pinned")
+    page.locator("#top-k").fill("5")
+    page.locator("#top-k").press("Enter")
+    expect(page.locator("#memory-settings")).to_contain_text("Saved.")
 
 
 def look(eye: Person, sights: dict[str, str], shot: Callable[[str], None]) -> None:

@@ -20,7 +20,8 @@ export function beginForms() {
     if (form.matches("[data-logout], [data-forget-drafts]")) forgetAll();
     if (form.matches("[data-ask]") && !form.dataset.agreed) {
       event.preventDefault();
-      if (!(await ask(form.dataset.ask))) return;
+      const act = event.submitter?.textContent.replace(/\(.*|…/g, "").trim();
+      if (!(await ask(form.dataset.ask, { act }))) return;
       form.dataset.agreed = "yes";
       form.requestSubmit(event.submitter);
     }

@@ -44,7 +44,7 @@ export function beginMemory() {
   /* The row that was drawn anew keeps the focus. */
   let id = "";
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-    id = detail.target?.matches?.("[data-memory]") ? detail.target.id : "";
+    if (detail.target?.matches?.("[data-memory]")) id = detail.target.id;
   });
   document.addEventListener("htmx:afterSettle", () => {
     const row = id && document.getElementById(id);

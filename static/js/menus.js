@@ -106,13 +106,15 @@ function beginDialogs() {
 }
 
 /** Ask before an act: gives true when the person agrees. */
-export function ask(sentence, { act = "Yes", keep = "No" } = {}) {
+export function ask(sentence, { act = "Yes", keep = "Cancel" } = {}) {
   const dialog = document.createElement("dialog");
   dialog.className = "dialog";
   const form = document.createElement("form");
   form.method = "dialog";
   const text = document.createElement("p");
   text.textContent = sentence;
+  text.id = "asked";
+  dialog.setAttribute("aria-labelledby", text.id);
   const buttons = document.createElement("div");
   buttons.className = "buttons";
   const no = document.createElement("button");

@@ -158,9 +158,17 @@ function beginMenu(current) {
   function askDelete(row, id = row?.id.slice("session-".length)) {
     dialog.dataset.id = id;
     dialog.dataset.url = new URL("delete/", row ? $("a", row).href : location.href).pathname;
+    const opener = document.activeElement;
+    dialog.addEventListener("close", () => opener.checkVisibility?.() || toMenu(row, id === current()), { once: true });
     $("[data-session-name]", dialog).textContent = (row ? $(".session-title", row) : $("#session-title")).textContent.trim();
     dialog.showModal();
   }
+}
+
+/** Back to where the act was chosen: the open session's menu, or the row's. */
+function toMenu(row, isOpen) {
+  const opener = (isOpen && $(".bar .menu > summary")) || (row && $(".session-menu", row));
+  opener?.focus();
 }
 
 /** Rename in place. Enter keeps, Escape leaves it; Enter of an input method does neither. */
@@ -183,6 +191,7 @@ function rename(row, heading = null) {
   input.focus();
   input.select();
   let over = false;
+  const back = () => (host === row ? $("a", row).focus() : toMenu(row, true));
   const restore = () => {
     over = true;
     host.replaceChildren(...kept);
@@ -190,15 +199,16 @@ function rename(row, heading = null) {
   const keep = async () => {
     if (over) return;
     const wanted = input.value.trim();
+    const here = form.contains(document.activeElement);
     restore();
-    if (host === row) $("a", row).focus();
+    if (here) back();
     if (!wanted || wanted === before) return;
     title.textContent = wanted;
     try {
       const response = await post(new URL("rename/", address).pathname, { title: wanted });
       const drawn = parse(await response.text()).querySelector(".session");
       if (drawn) placeRow(drawn.id.slice("session-".length), drawn, $("#thread")?.dataset.session ?? "");
-      if (host === row && drawn) $("a", drawn).focus();
+      if (here && host === row && drawn) $("a", drawn).focus();
     } catch (error) {
       title.textContent = before;
       toast(error.message, { bad: true });
@@ -216,7 +226,7 @@ function rename(row, heading = null) {
       event.preventDefault();
       event.stopPropagation();
       restore();
-      if (host === row) $("a", row).focus();
+      back();
     }
   });
   input.addEventListener("blur", keep);

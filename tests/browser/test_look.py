@@ -367,3 +367,42 @@ def test_a_form_that_comes_back_begins_at_what_is_wrong(meet: Meet, watch: Watch
     mara.page.get_by_role("button", name="Sign up").click()
     expect(mara.page.locator(".problem")).to_contain_text("too short")
     expect(mara.page.get_by_label("Password")).to_be_focused()
+
+
+def test_the_focus_comes_back_to_where_an_act_was_chosen(mara: Person) -> None:
+    """Escape from the question, and both ends of a renaming, lead back to the session's menu."""
+    mara.ask("A session to rename.")
+    page = mara.page
+    menu = page.locator(".bar details.menu > summary")
+
+    def choose(act: str) -> None:
+        menu.focus()
+        menu.press("Enter")
+        page.locator(f".bar [data-{act}-open]").focus()
+        page.keyboard.press("Enter")
+
+    choose("delete")
+    expect(page.get_by_role("dialog", name="Delete this session?")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_focused()
+    for key in ("Escape", "Enter"):
+        choose("rename")
+        expect(page.get_by_role("textbox", name="Title of the session")).to_be_focused()
+        page.keyboard.press(key)
+        expect(menu).to_be_focused()
+
+
+def test_a_question_before_an_act_says_what_will_be_done(olga: Person) -> None:
+    page = olga.page
+    page.goto("/organisations/new/")
+    page.get_by_label("Name").fill("Tile Museum")
+    page.get_by_role("button", name="Make it").click()
+    page.wait_for_url("**/settings/")
+    leave = page.get_by_role("button", name="Leave")
+    leave.click()
+    question = page.get_by_role("dialog", name="Leave Tile Museum?")
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    expect(question.get_by_role("button", name="Leave", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(leave).to_be_focused()

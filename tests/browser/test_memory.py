@@ -224,3 +224,22 @@ def test_forget_everything_erases_all_and_says_how_much(mara: Person, stub: Stub
     mara.ask("Where was I born?")
     [prompt] = prompts(stub, "Where was I born?")
     assert "Porto" not in prompt
+
+
+def test_the_numbers_above_the_list_follow_what_is_done_in_it(mara: Person) -> None:
+    page = mara.page
+    for note in ("I own a boat.", "My cat is called Miso."):
+        mara.add_note(note)
+    tools = page.locator("#memory-tools")
+    expect(tools.get_by_role("link", name="Current 2")).to_be_visible()
+    row = page.locator("#memory-rows .memory-row").first
+    row.hover()
+    row.get_by_role("button", name="Forget").click()
+    expect(tools.get_by_role("link", name="Current 1")).to_be_visible()
+    expect(tools.get_by_role("link", name="In the trash 1")).to_be_visible()
+    expect(page.locator("#memory-total")).to_have_text("1")
+    expect(row).to_be_focused()
+    row.get_by_role("button", name="Undo").click()
+    expect(tools.get_by_role("link", name="Current 2")).to_be_visible()
+    page.goto(f"{mara.home}memory/?state=trash")
+    expect(page.locator("#memory-none")).to_contain_text("The trash is empty")

@@ -86,7 +86,7 @@ def test_the_switcher_leads_from_one_space_to_another_and_nothing_comes_along(
     page.locator("details.who > summary").click()
     switcher = page.locator("details.who")
     expect(switcher.locator("a[aria-current]")).to_have_text("Acme Travel")
-    switcher.get_by_role("link", name="Mara").click()
+    switcher.get_by_role("link", name="Personal space").click()
     page.wait_for_url(f"**{own}")
     expect(mara.sessions).to_have_count(1)
     expect(mara.sessions.first).to_contain_text("A session at home.")

@@ -41,6 +41,7 @@ OF_THE_TENANT = {
     *("new_session", "sessions", "memory_count"),
     *("memory", "memory_add", "memory_settings", "memory_forget", "memory_retry"),
     *("memory_learning", "memory_profile", "memory_accept_all", "memory_failures"),
+    "memory_empty_trash",
 }
 # What members may do here who are no admins is tried in tests/accounts and test_people.py.
 OF_ADMINS = {

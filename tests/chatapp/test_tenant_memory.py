@@ -37,7 +37,10 @@ def test_an_admin_sets_how_memory_works_and_it_is_in_the_audit(ada: Person) -> N
     assert 'value="5"' in page
     with entered_tenant(ada.tenant.pk):
         entry = AuditEntry.objects.get(tenant=ada.tenant, action="memory_settings.changed")
-    assert (entry.actor_id, entry.reason) == (ada.user.pk, "auto_store_on: off, top_k: 5")
+    assert (entry.actor_id, entry.reason) == (
+        ada.user.pk,
+        "remember after each reply: off, most memories for one reply: 5",
+    )
     audit = ada.client.get(reverse("audit", args=[ada.tenant.slug])).content.decode()
     assert "Changed how memory works" in audit
 

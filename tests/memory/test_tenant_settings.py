@@ -58,7 +58,10 @@ def test_a_change_is_written_down_with_what_it_was_and_no_change_is_not(mara: Sc
     for _once_and_again in range(2):
         change(mara, extract_on=False, top_k=5)
     change(mara, extract_on=True)
-    assert written(mara) == ["extract_on: off, top_k: 5", "extract_on: on, top_k: default"]
+    assert written(mara) == [
+        "look for facts: off, most memories for one reply: 5",
+        "look for facts: on, most memories for one reply: as usual",
+    ]
 
 
 def test_nonsense_is_refused_and_neither_kept_nor_written_down(mara: Scope) -> None:

@@ -16,9 +16,11 @@ from accounts.models import Membership, Tenant, User
 from accounts.owned import Owned
 from accounts.scope import Scope, entered, entered_tenant, read_once
 from memory import jobs
+from memory.edit import forget
 from memory.models import Job, Memory, MemorySettings, TenantMemorySettings
 from memory.preferences import preferences_of
 from memory.purge import preview
+from memory.remember import add
 from tests.memory.conftest import Conversation, exchanges, facts, keep, recalled
 
 pytestmark = pytest.mark.django_db
@@ -402,3 +404,23 @@ def test_what_was_given_up_is_tried_again_by_a_button(client: Client, mara: Scop
     assert "It is tried again." in shown(client.post(address(mara, "memory_retry"), follow=True))
     with entered(mara):
         assert Job.objects.within(mara).get(pk=job_id).state == "waiting"
+
+
+def test_the_trash_is_emptied_by_a_button_that_says_how_much_goes(
+    client: Client, mara: Scope
+) -> None:
+    url = address(mara, "memory_empty_trash")
+    assert url not in shown(client.get(address(mara) + "?state=trash"))
+    for text in ("I own a boat.", "My cat is called Miso.", "I live in Porto."):
+        add(mara, text=text)
+    with entered(mara):
+        gone = list(Memory.objects.within(mara).values_list("pk", flat=True)[:2])
+    for pk in gone:
+        forget(mara, memory=pk)
+    page = shown(client.get(address(mara) + "?state=trash"))
+    assert url in page
+    assert "Empty the trash (2)" in page
+    assert client.get(url).status_code == HTTPStatus.METHOD_NOT_ALLOWED
+    assert "2 memories were erased for good." in shown(client.post(url, follow=True))
+    with entered(mara):
+        assert Memory.objects.within(mara).count() == 1
