@@ -173,7 +173,7 @@ def entered_tenant(tenant_id: int) -> Iterator[None]:
 def reviewing(tenant_id: int) -> Iterator[None]:
     """Open a transaction as the review role: it reads one tenant's rows and writes none.
 
-    Write the audit entry first (accounts.audit.record).
+    Write the audit entry first (accounts.audit.record), unless only sums over everybody are read.
     """
     with _entered(str(tenant_id), ""):
         with connection.cursor() as cursor:

@@ -32,6 +32,7 @@ from memory.model_list import list_models
 from memory.model_server import Endpoint
 from memory.models import ModelSettings
 from memory.remote_vectors import embed_remote
+from memory.standing import standing
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,25 @@ def _page(request: HttpRequest | None = None, **more: Any) -> dict[str, Any]:
     if request is not None:
         typed = {name: request.POST[name] for name in SHOWN_AGAIN if name in request.POST}
         model |= typed
-    return {"model": model, "from_environment": current.from_environment, "errors": {}} | more
+    return _embedding() | {
+        "model": model,
+        "from_environment": current.from_environment,
+        "errors": {},
+        **more,
+    }
+
+
+def _embedding() -> dict[str, Any]:
+    return {"standing": standing(), "again": reverse("operator_embedding")}
+
+
+@operators_only
+@require_GET
+def operator_embedding(request: UserRequest) -> HttpResponseBase:
+    """Show how far all memories are found by meaning; a page asks for it again and again."""
+    if request.headers.get("HX-Request"):
+        return render(request, "memory/embedding.html", _embedding())
+    return SeeOther(reverse("operator"))
 
 
 @sensitive_variables()

@@ -7,7 +7,7 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
 from accounts.client import client_ip
 from accounts.door import MemberRequest, admin
@@ -15,6 +15,7 @@ from accounts.web import SeeOther
 from memory.limits import Limits
 from memory.models import BOUNDS
 from memory.preferences import InvalidPreferences
+from memory.standing import standing_of_tenant
 from memory.tenant_settings import change_tenant_settings, tenant_settings_of
 
 
@@ -47,4 +48,20 @@ def _page(
     for name, value in (typed or {}).items():
         setattr(shown, name, value)
     context = {"tenant_memory": shown, "limits": Limits(), "errors": errors or {}}
-    return render(request, "admin/memory.html", context, status=status)
+    return render(request, "admin/memory.html", context | _embedding(request), status=status)
+
+
+def _embedding(request: MemberRequest) -> dict[str, Any]:
+    return {
+        "standing": standing_of_tenant(request.tenant.pk),
+        "again": reverse("tenant_embedding", args=[request.tenant.slug]),
+    }
+
+
+@admin
+@require_GET
+def tenant_embedding(request: MemberRequest) -> HttpResponseBase:
+    """Show how far the tenant's memories are found by meaning; a page asks again and again."""
+    if request.htmx:
+        return render(request, "memory/embedding.html", _embedding(request))
+    return SeeOther(reverse("tenant_memory", args=[request.tenant.slug]))

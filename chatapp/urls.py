@@ -4,8 +4,13 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from chatapp import act_views, people, views
 from chatapp.health import healthz
-from chatapp.operator import operator, operator_discover, operator_test
-from chatapp.tenant_memory import tenant_memory
+from chatapp.operator import (
+    operator,
+    operator_discover,
+    operator_embedding,
+    operator_test,
+)
+from chatapp.tenant_memory import tenant_embedding, tenant_memory
 
 handler400 = "chatapp.errors.bad_request"
 handler403 = "chatapp.errors.forbidden"
@@ -17,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("operator/", operator, name="operator"),
     path("operator/discover/", operator_discover, name="operator_discover"),
     path("operator/test/", operator_test, name="operator_test"),
+    path("operator/embedding/", operator_embedding, name="operator_embedding"),
     path("healthz", healthz, name="healthz"),
     path("t/<slug:tenant>/", views.new_session, name="new_session"),
     path("t/<slug:tenant>/sessions/", views.sessions, name="sessions"),
@@ -62,4 +68,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("t/<slug:tenant>/admin/people/<int:user_id>/purge/", people.purge_person, name="purge"),
     path("t/<slug:tenant>/admin/audit/", people.audit, name="audit"),
     path("t/<slug:tenant>/admin/memory/", tenant_memory, name="tenant_memory"),
+    path(
+        "t/<slug:tenant>/admin/memory/embedding/",
+        tenant_embedding,
+        name="tenant_embedding",
+    ),
 ]

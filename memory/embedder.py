@@ -170,12 +170,14 @@ def embed(
 
 
 def known_dims() -> int | None:
-    """Return the length of the current embedder's vectors; None while its server told of none.
+    """Return the length of the current embedder's vectors; None while this process saw none.
 
-    Asks nobody.
+    Asks nobody, and loads no model.
     """
     chosen = current()
-    return chosen.told_dims if isinstance(chosen, RemoteEmbedder) else chosen.dims
+    if isinstance(chosen, LocalEmbedder | RemoteEmbedder):
+        return chosen.told_dims
+    return chosen.dims
 
 
 async def embed_one(text: str, *, within: float | None = None) -> Vector:
@@ -328,6 +330,7 @@ class LocalEmbedder:
 
     def __init__(self, name: str, files: Callable[[], Files]) -> None:
         self.name = name
+        self.told_dims: int | None = None
         self._files = files
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
@@ -349,9 +352,11 @@ class LocalEmbedder:
             ):
                 rows[place] = row
         try:
-            return units(rows)
+            vectors = units(rows)
         except ValueError:
             raise InvalidInput(_("This text has no meaning to look for.")) from None
+        self.told_dims = int(vectors.shape[1])
+        return vectors
 
     def _load(self) -> "_Loaded":
         with self._lock:

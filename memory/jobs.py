@@ -114,9 +114,10 @@ with mine as (
       generation = excluded.generation, finished_at = null, session_key = excluded.session_key
   returning id
 )
-insert into memory_jobticket (job_id, tenant_id, user_id, queue, due_at)
-select id, %(tenant)s, %(user)s, %(queue)s, %(due)s from job
-on conflict (job_id) do update set due_at = excluded.due_at
+insert into memory_jobticket (job_id, tenant_id, user_id, queue, due_at, to_do)
+select id, %(tenant)s, %(user)s, %(queue)s, %(due)s, %(left)s from job
+on conflict (job_id) do update set due_at = excluded.due_at,
+  to_do = greatest(excluded.to_do, memory_jobticket.to_do)
 returning job_id
 """
 
@@ -131,13 +132,15 @@ def enqueue(
     question: Embedded | None = None,
     auto_store: bool | None = None,
     keeping: bool = False,
+    left: int | None = None,
 ) -> UUID:
     """Return the id of a job that is now due, inside the caller's transaction.
 
     One job for each kind and source: asked for again, it starts anew; `keeping` what it has found
     out and the switches of then. With `due_at` it waits for the sweep. `auto_store` is what its
-    session says, if anything. The hint to the broker goes out after the commit, in another thread:
-    a broker that is away delays nobody and loses nothing.
+    session says, if anything. `left` tells a job that embeds of how many memories it is, one at
+    least. The hint to the broker goes out after the commit, in another thread: a broker that is
+    away delays nobody and loses nothing.
     """
     now = timezone.now()
     rows = write_once(
@@ -156,6 +159,7 @@ def enqueue(
             "now": now,
             "queue": QUEUES[Job.Kind(kind)],
             "due": due_at or now + HINT_GRACE,
+            "left": (left or 1) if kind == Job.Kind.EMBED else None,
         },
     )
     job_id: UUID = rows[0][0]
@@ -373,8 +377,17 @@ def release(claimed: Claim, error: AppError) -> None:
             return
         if _mine(claimed).update(state=Job.State.WAITING, last_error=reason, lease_until=None):
             pause = timedelta(seconds=PAUSES[min(claimed.attempts, len(PAUSES)) - 1])
-            JobTicket.objects.filter(job_id=claimed.id).update(due_at=timezone.now() + pause)
+            ticket = JobTicket.objects.filter(job_id=claimed.id)
+            ticket.update(due_at=timezone.now() + pause)
+            ticket.exclude(to_do=None).update(problem=reason)
         logger.warning("job %s: %s, try %d", claimed.id, error.code, claimed.attempts)
+
+
+def give_back(claimed: Claim) -> None:
+    """Let another runner go on with a job that this one was stopped in; nothing of it is lost."""
+    with entered(claimed.scope):
+        if _mine(claimed).update(state=Job.State.WAITING, lease_until=None):
+            JobTicket.objects.filter(job_id=claimed.id).update(due_at=timezone.now() + HINT_GRACE)
 
 
 def retry_parked(scope: Scope) -> int:

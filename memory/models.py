@@ -569,6 +569,12 @@ class JobTicket(models.Model):
     user_id = models.BigIntegerField()
     queue = models.CharField(max_length=12)
     due_at = models.DateTimeField(default=timezone.now)
+    to_do = models.PositiveIntegerField(
+        null=True, help_text="Of a job that embeds: how many memories it has still to do."
+    )
+    problem = models.CharField(
+        max_length=200, db_default="", help_text="Of the same: why its last try failed; no text."
+    )
 
     class Meta:
         indexes = [models.Index(fields=["due_at"], name="ticket_due")]
@@ -604,6 +610,19 @@ class ModelSettings(models.Model):
         max_length=120,
         blank=True,
         help_text="The embedder that everybody's memories were last embedded for.",
+    )
+    embedded_dims = models.PositiveSmallIntegerField(
+        null=True, help_text="The length of its vectors; empty while none was seen."
+    )
+    embedded_before = models.CharField(
+        max_length=120, blank=True, help_text="The embedder that it took the place of."
+    )
+    embed_began_at = models.DateTimeField(null=True, help_text="When all were last queued.")
+    embed_total = models.PositiveIntegerField(
+        default=0, help_text="How many memories there were to be found by meaning then."
+    )
+    embed_missing = models.PositiveIntegerField(
+        default=0, help_text="How many of them had no vector of it then."
     )
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -1,16 +1,26 @@
-"""Make memories findable by the embedder in force: after a change of it, or when it was away."""
+"""Make memories findable by the embedder in force: after a change of it, or when it was away.
 
+    everyone         queue whatever lacks a vector of the embedder in force, for everybody
+    embed_missing    the job's verb: some at a time, so that it ends within its lease, then again
+    notice_another_embedder    what the sweep asks: is it another one, or are its vectors longer?
+
+How many are still to do stands in the job's ticket, which holds no word of anybody: from it the
+operator and a tenant's admin see how far it is (memory/standing.py).
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.utils import timezone
 
 from accounts.models import Departure, Membership, Tenant
 from accounts.scope import Scope, entered, entered_tenant
 from memory import embedder, jobs
 from memory.jobs import Claim
 from memory.keys import entries_of, findable
-from memory.models import Job, Memory, ModelSettings
+from memory.models import Job, JobTicket, Memory, ModelSettings
 from memory.providers.base import provider
 
 BATCH = 32
@@ -24,6 +34,10 @@ class Progress:
 
     done: int
     total: int
+
+    @property
+    def left(self) -> int:
+        return self.total - self.done
 
     @property
     def percent(self) -> int:
@@ -43,17 +57,20 @@ def _wanted(scope: Scope) -> list[UUID]:
 
 
 def _missing(scope: Scope, wanted: list[UUID]) -> list[UUID]:
-    found = provider().list(scope, model=embedder.current().name)
+    found = provider().list(scope, model=embedder.current().name, dims=embedder.known_dims())
     return [memory for memory in wanted if memory not in found]
 
 
-def embed_missing(claimed: Claim) -> None:
+def embed_missing(claimed: Claim, *, told: Callable[[int], None] = lambda left: None) -> None:
     """Embed what the embedder in force does not find yet, some at a time, then start again.
 
     A memory whose text has nothing to embed is passed by: the run remembers how far it came.
+    `told` hears after each step how many are left. Raises ProviderError when the embedder or the
+    provider is away, Overtaken when somebody else has the job; what was done stays done.
     """
     after = claimed.result.get("after", "")
-    held = provider().list(claimed.scope, model=embedder.current().name)
+    chosen = embedder.current()
+    held = provider().list(claimed.scope, model=chosen.name, dims=chosen.dims)
     with jobs.writing(claimed) as scope:
         wanted = _wanted(scope)
         stray = held.difference(wanted)
@@ -63,16 +80,20 @@ def embed_missing(claimed: Claim) -> None:
     for start in range(0, min(len(left), BATCH * BATCHES), BATCH):
         batch = left[start : start + BATCH]
         _embed(claimed, batch)
-        claimed = _came_as_far_as(claimed, batch[-1])
+        still = len(left) - start - len(batch)
+        claimed = _came_as_far_as(claimed, batch[-1], left=still)
+        told(still)
     if len(left) > BATCH * BATCHES:
         jobs.again(claimed)
     else:
         jobs.finish(claimed, after="")
 
 
-def _came_as_far_as(claimed: Claim, memory: UUID) -> Claim:
+def _came_as_far_as(claimed: Claim, memory: UUID, *, left: int) -> Claim:
     with jobs.writing(claimed):
-        return jobs.step_done(claimed, "embedding", after=str(memory))
+        claimed = jobs.step_done(claimed, "embedding", after=str(memory))
+        JobTicket.objects.filter(job_id=claimed.id).update(to_do=left, problem="")
+    return claimed
 
 
 def _embed(claimed: Claim, batch: list[UUID]) -> None:
@@ -89,37 +110,71 @@ def _embed(claimed: Claim, batch: list[UUID]) -> None:
                 provider().remember(scope, entry=entry)
 
 
-def everyone() -> int:
-    """Return for how many people, each in each tenant, a job was made."""
-    scopes: list[Scope] = []
-    for tenant in Tenant.objects.order_by("pk").iterator():
-        with entered_tenant(tenant.pk):
-            scopes += [membership.scope for membership in Membership.objects.filter(tenant=tenant)]
+def people(tenant: Tenant | None = None) -> Iterator[Scope]:
+    """Yield the scope of each person in each tenant, or in this one."""
+    tenants = [tenant] if tenant else Tenant.objects.order_by("pk").iterator()
+    for one in tenants:
+        with entered_tenant(one.pk):
+            scopes = [member.scope for member in Membership.objects.filter(tenant=one)]
             # Who has left may come back, and find what they told.
-            scopes += [departure.scope for departure in Departure.objects.filter(tenant=tenant)]
-    made = 0
-    for scope in scopes:
+            scopes += [left.scope for left in Departure.objects.filter(tenant=one)]
+        yield from scopes
+
+
+def queue(scope: Scope, *, left: int, hint: bool = True) -> UUID:
+    """Return the id of the job that embeds what a person's memories lack.
+
+    Without a hint the workers leave it alone until the next sweep finds it due.
+    """
+    with transaction.atomic():
+        due_at = None if hint else timezone.now() + jobs.HINT_GRACE
+        return jobs.enqueue(scope, kind=Job.Kind.EMBED, left=left, due_at=due_at)
+
+
+def everyone(tenant: Tenant | None = None) -> int:
+    """Return for how many people, each in each tenant, a job was made: all who lack a vector."""
+    made = total = missing = 0
+    began = timezone.now()
+    for scope in people(tenant):
         progress = embedding_progress(scope)
-        if progress.done < progress.total:
-            with transaction.atomic():
-                jobs.enqueue(scope, kind=Job.Kind.EMBED)
+        total += progress.total
+        if progress.left:
+            queue(scope, left=progress.left)
+            missing += progress.left
             made += 1
+    if tenant is None:
+        note_run(began_at=began, total=total, missing=missing)
     return made
 
 
+def note_run(**figures: object) -> None:
+    """Keep with which figures everybody's memories were queued: began_at, total, missing."""
+    fields = {f"embed_{name}": value for name, value in figures.items()}
+    ModelSettings.objects.update_or_create(only=True, defaults=fields)
+
+
 def notice_another_embedder() -> bool:
-    """Tell whether the embedder is another than before; then everybody's memories are queued."""
-    name = embedder.follow().name[:120]
+    """Tell whether the embedder is another than before, or its vectors are of another length.
+
+    Then everybody's memories are queued.
+    """
+    name, dims = embedder.follow().name[:120], embedder.known_dims()
     with transaction.atomic():  # the note that it was seen, and the jobs: both or neither
         with connection.cursor() as cursor:
             cursor.execute("select pg_try_advisory_xact_lock(%s)", [_NOTICE_LOCK])
             if not cursor.fetchone()[0]:
                 return False  # another sweep is at it
-        row = ModelSettings.objects.filter(only=True).first()
-        before = row.embedded_with if row else ""
-        if before == name:
+        row = ModelSettings.objects.filter(only=True).first() or ModelSettings()
+        before = row.embedded_with
+        same = before == name
+        longer = same and dims is not None and row.embedded_dims not in {None, dims}
+        if same and not longer and (dims is None or row.embedded_dims == dims):
             return False
-        if before:
+        another = bool(before) and (not same or longer)
+        if another:
             everyone()
-        ModelSettings.objects.update_or_create(only=True, defaults={"embedded_with": name})
-    return bool(before)
+        noted = {"embedded_with": name, "embedded_dims": dims}
+        if another:
+            noted["embedded_before"] = before
+        ModelSettings.objects.update_or_create(only=True, defaults=noted)
+    return another

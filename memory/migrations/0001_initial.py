@@ -28,6 +28,8 @@ class Migration(migrations.Migration):
                 ('user_id', models.BigIntegerField()),
                 ('queue', models.CharField(max_length=12)),
                 ('due_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('to_do', models.PositiveIntegerField(help_text='Of a job that embeds: how many memories it has still to do.', null=True)),
+                ('problem', models.CharField(db_default='', help_text='Of the same: why its last try failed; no text.', max_length=200)),
             ],
             options={
                 'indexes': [models.Index(fields=['due_at'], name='ticket_due')],
@@ -142,6 +144,11 @@ class Migration(migrations.Migration):
                 ('embeddings_base_url', models.CharField(blank=True, max_length=300)),
                 ('embeddings_key_sealed', models.TextField(blank=True, help_text='Encrypted (accounts.seal).')),
                 ('embedded_with', models.CharField(blank=True, help_text="The embedder that everybody's memories were last embedded for.", max_length=120)),
+                ('embedded_dims', models.PositiveSmallIntegerField(help_text='The length of its vectors; empty while none was seen.', null=True)),
+                ('embedded_before', models.CharField(blank=True, help_text='The embedder that it took the place of.', max_length=120)),
+                ('embed_began_at', models.DateTimeField(help_text='When all were last queued.', null=True)),
+                ('embed_total', models.PositiveIntegerField(default=0, help_text='How many memories there were to be found by meaning then.')),
+                ('embed_missing', models.PositiveIntegerField(default=0, help_text='How many of them had no vector of it then.')),
                 ('updated_at', models.DateTimeField(auto_now=True)),
             ],
             options={

@@ -136,8 +136,8 @@ class MemoryProvider(Protocol):
         Unavailable when the deadline is over.
         """
 
-    def list(self, scope: Scope, *, model: str) -> set[UUID]:
-        """Return the memories that have vectors of this embedding model."""
+    def list(self, scope: Scope, *, model: str, dims: int | None = None) -> set[UUID]:
+        """Return the memories that have vectors of this embedding model, of `dims` if given."""
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:
         """Make these memories unfindable; return how many rows or documents that erased."""

@@ -204,11 +204,12 @@ class ChromaProvider:
                 cosines = (vectors @ asked / np.where(lengths > 0, lengths, 1.0)).tolist()
                 yield from map(_hit, answer["ids"], cosines, answer["metadatas"])
 
-    def list(self, scope: Scope, *, model: str) -> set[UUID]:
+    def list(self, scope: Scope, *, model: str, dims: int | None = None) -> set[UUID]:
         ends = _ends(WRITE_MS)
         held: set[UUID] = set()
         for collection in self._collections(scope, ends):
-            if collection["metadata"]["model"] == model:
+            made_by = collection["metadata"]
+            if made_by["model"] == model and dims in {None, made_by["dims"]}:
                 try:
                     held |= {_memory_of(one) for one in self._ids(_path(collection), ends)}
                 except _Missing:

@@ -75,8 +75,8 @@ class AfterCommit:
             deadline_ms=deadline_ms,
         )
 
-    def list(self, scope: Scope, *, model: str) -> set[UUID]:
-        return self.inner.list(scope, model=model)
+    def list(self, scope: Scope, *, model: str, dims: int | None = None) -> set[UUID]:
+        return self.inner.list(scope, model=model, dims=dims)
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:
         """Return how many documents that erased; 0 where it waits for the commit."""

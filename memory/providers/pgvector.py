@@ -184,9 +184,11 @@ class PgvectorProvider:
             keep=keep,
         )
 
-    def list(self, scope: Scope, *, model: str) -> set[UUID]:
+    def list(self, scope: Scope, *, model: str, dims: int | None = None) -> set[UUID]:
         with entered(scope):
             keys = SearchKey.objects.within(scope).filter(model=model)
+            if dims is not None:
+                keys = keys.filter(dims=dims)
             return set(keys.values_list("memory_id", flat=True).distinct())
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:

@@ -88,12 +88,13 @@ class PlainProvider:
         )
         return hits(question, candidates, known, limit=limit)
 
-    def list(self, scope: Scope, *, model: str) -> set[UUID]:
+    def list(self, scope: Scope, *, model: str, dims: int | None = None) -> set[UUID]:
         with self._lock:
             return {
                 memory
                 for memory, entry in self._kept.get(scope, {}).items()
-                if entry.model == model and any(unit.vectors for unit in entry.units)
+                if entry.model == model
+                and any(dims in {None, len(one)} for unit in entry.units for one in unit.vectors)
             }
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:

@@ -1,4 +1,5 @@
 import logging
+import re
 from collections.abc import Iterator
 from http import HTTPStatus
 
@@ -8,10 +9,14 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from accounts.join import new_person
-from memory import embedder, model_choice
+from accounts.scope import entered
+from memory import embedder, model_choice, reembed
 from memory.discovery import Found
-from memory.models import ModelSettings
+from memory.models import Job, JobTicket, ModelSettings
+from memory.remember import add
+from memory.tasks import run_job
 from tests.chatapp.conftest import Person
+from tests.memory.test_reembed import Wide
 from tests.stub_model import MODEL, StubModel
 
 KEY = "sk-very-secret"
@@ -47,7 +52,9 @@ def chosen() -> tuple[str, str]:
 # Who may
 
 
-@pytest.mark.parametrize("name", ["operator", "operator_discover", "operator_test"])
+@pytest.mark.parametrize(
+    "name", ["operator", "operator_discover", "operator_test", "operator_embedding"]
+)
 def test_the_page_is_for_operators_and_for_others_it_is_not_there(
     as_operator: Client, mara: Person, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,7 +62,7 @@ def test_the_page_is_for_operators_and_for_others_it_is_not_there(
     address = reverse(name)
     ask = "post" if name == "operator_test" else "get"
     data = {"base_url": "nonsense"}
-    assert getattr(as_operator, ask)(address, data).status_code in {200, 400}
+    assert getattr(as_operator, ask)(address, data).status_code in {200, 303, 400}
     assert getattr(mara.client, ask)(address, data).status_code == HTTPStatus.NOT_FOUND
     assert getattr(Client(), ask)(address, data)["Location"].startswith(reverse("login"))
 
@@ -284,3 +291,39 @@ def test_embeddings_say_at_the_field_what_is_wrong(
     response = as_operator.post(reverse("operator"), embeddings(stub, **data))
     assert response.status_code == HTTPStatus.BAD_REQUEST
     assert list(response.context["errors"]) == [field]
+
+
+# How far memories are found by meaning
+
+
+def test_the_page_shows_how_far_all_memories_are_found_by_meaning(
+    as_operator: Client, mara: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B13's progress, where the embedder is chosen: it looks again by itself until all is done."""
+    for number in range(10):
+        add(mara.scope, text=f"I know a tale of number {number}.")
+    reembed.notice_another_embedder()
+    page = as_operator.get(reverse("operator")).content.decode()
+    assert "All memories are found by meaning." in page
+    assert "every 2s" not in page
+    wide = Wide()
+    monkeypatch.setattr(embedder, "current", lambda: wide)
+    assert "The embedder was changed." in as_operator.get(reverse("operator")).content.decode()
+    reembed.notice_another_embedder()
+    again = reverse("operator_embedding")
+    shown = as_operator.get(again, headers={"HX-Request": "true"}).content.decode()
+    words = " ".join(re.sub("<[^>]+>", "", shown).split())
+    assert words.startswith("Embedder in force: wide, 1024 dimensions.")
+    assert '<progress id="embedding-bar" max="10" value="0">' in shown
+    assert f'hx-get="{again}" hx-trigger="every 2s"' in shown
+    assert "tale" not in shown
+    JobTicket.objects.update(problem="asleep: The embedder has gone to bed.")
+    shown = as_operator.get(again, headers={"HX-Request": "true"}).content.decode()
+    assert "The last try failed: The embedder has gone to bed." in shown
+    assert as_operator.get(again)["Location"] == reverse("operator")
+    with entered(mara.scope):
+        [job] = Job.objects.within(mara.scope).filter(kind="embed")
+    run_job(str(job.pk))
+    shown = as_operator.get(again, headers={"HX-Request": "true"}).content.decode()
+    assert "All memories are found by meaning." in shown
+    assert "every 2s" not in shown

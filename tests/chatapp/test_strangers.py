@@ -47,7 +47,7 @@ OF_THE_TENANT = {
 OF_ADMINS = {
     *("tenant_settings", "tenant_leave", "tenant_delete", "member_role", "member_remove"),
     *("invitation_create", "invitation_revoke", "people", "purge", "audit"),
-    "tenant_memory",
+    *("tenant_memory", "tenant_embedding"),
 }
 
 

@@ -8,9 +8,14 @@ from django.urls import reverse
 
 from accounts.join import change_role
 from accounts.models import AuditEntry, Membership
-from accounts.scope import entered_tenant
+from accounts.scope import entered, entered_tenant
+from memory import embedder, reembed
+from memory.models import Job
+from memory.remember import add
+from memory.tasks import run_job
 from memory.tenant_settings import tenant_settings_of
 from tests.chatapp.conftest import Person, new_chat
+from tests.memory.test_reembed import Wide
 
 ON = {"auto_store_on": "on", "extract_on": "on"}
 
@@ -76,3 +81,40 @@ def test_where_nothing_is_stored_a_session_says_so_and_offers_no_other_choice(
     page = mara.client.get(session).content.decode()
     assert "Recalls, stores nothing" in page
     assert "session-remember" not in page
+
+
+def test_an_admin_sees_how_far_the_tenants_memories_are_found_by_meaning(
+    ada: Person, mara: Person, eve: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B13's progress, by embedder, without a word of anybody; of this tenant alone."""
+    for number in range(10):
+        add(mara.scope, text=f"I know a tale of number {number}.")
+    add(eve.scope, text="I own a bike.")
+    reembed.notice_another_embedder()
+    wide = Wide()
+    monkeypatch.setattr(embedder, "current", lambda: wide)
+    monkeypatch.setattr(reembed, "BATCH", 4)
+    monkeypatch.setattr(reembed, "BATCHES", 1)
+    reembed.notice_another_embedder()
+    with entered(mara.scope):
+        [job] = Job.objects.within(mara.scope).filter(kind="embed")
+    run_job(str(job.pk))
+    again = reverse("tenant_embedding", args=[ada.tenant.slug])
+    for shown in (
+        ada.client.get(address(ada)).content.decode(),
+        ada.client.get(again, headers={"HX-Request": "true"}).content.decode(),
+    ):
+        assert '<progress id="embedding-bar" max="10" value="4">' in shown
+        words = " ".join(re.sub("<[^>]+>", "", shown).split())
+        assert "4 of 10 memories are found by meaning (40 %)." in words
+        assert "6 are left, of 1 person." in words
+        assert "6 memories by all-MiniLM-L6-v2-int8, 384 dimensions" in words
+        assert "4 memories by wide, 1024 dimensions" in words
+        assert "tale" not in words
+    assert ada.client.get(again)["Location"] == address(ada)
+
+
+def test_how_far_it_is_is_for_admins_alone(ada: Person, mara: Person, eve: Person) -> None:
+    again = reverse("tenant_embedding", args=[mara.tenant.slug])
+    for who in (mara, eve):
+        assert who.client.get(again).status_code == HTTPStatus.NOT_FOUND
