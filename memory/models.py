@@ -614,6 +614,9 @@ class ModelSettings(models.Model):
     embedded_dims = models.PositiveSmallIntegerField(
         null=True, help_text="The length of its vectors; empty while none was seen."
     )
+    embedded_where = models.CharField(
+        max_length=64, blank=True, help_text="A hash of the provider that they were put into."
+    )
     embedded_before = models.CharField(
         max_length=120, blank=True, help_text="The embedder that it took the place of."
     )

@@ -2,7 +2,7 @@
 
     everyone         queue whatever lacks a vector of the embedder in force, for everybody
     embed_missing    the job's verb: some at a time, so that it ends within its lease, then again
-    notice_another_embedder    what the sweep asks: is it another one, or are its vectors longer?
+    notice_another_embedder    what the sweep asks: is it, or the provider, another than before?
 
 How many are still to do stands in the job's ticket, which holds no word of anybody: from it the
 operator and a tenant's admin see how far it is (memory/standing.py).
@@ -21,7 +21,8 @@ from memory import embedder, jobs
 from memory.jobs import Claim
 from memory.keys import entries_of, findable
 from memory.models import Job, JobTicket, Memory, ModelSettings
-from memory.providers.base import provider
+from memory.providers.base import mark_of_provider, provider
+from memory.providers.later import AfterCommit
 
 BATCH = 32
 BATCHES = 8  # of a run, so that it ends well within its lease
@@ -131,11 +132,18 @@ def queue(scope: Scope, *, left: int, hint: bool = True) -> UUID:
         return jobs.enqueue(scope, kind=Job.Kind.EMBED, left=left, due_at=due_at)
 
 
-def everyone(tenant: Tenant | None = None) -> int:
-    """Return for how many people, each in each tenant, a job was made: all who lack a vector."""
+def everyone(tenant: Tenant | None = None, *, anew: bool = False) -> int:
+    """Return for how many people, each in each tenant, a job was made: all who lack a vector.
+
+    With `anew` a provider outside the database is emptied first: it was not told of what changed
+    while another was in force.
+    """
     made = total = missing = 0
     began = timezone.now()
+    chosen = provider()
     for scope in people(tenant):
+        if anew and isinstance(chosen, AfterCommit):
+            chosen.inner.purge(scope)
         progress = embedding_progress(scope)
         total += progress.total
         if progress.left:
@@ -154,11 +162,12 @@ def note_run(**figures: object) -> None:
 
 
 def notice_another_embedder() -> bool:
-    """Tell whether the embedder is another than before, or its vectors are of another length.
+    """Tell whether the embedder, its vectors' length or the provider is another than before.
 
-    Then everybody's memories are queued.
+    Then everybody's memories are queued. Raises ProviderError when the provider is away; it is
+    then noticed again.
     """
-    name, dims = embedder.follow().name[:120], embedder.known_dims()
+    name, dims, where = embedder.follow().name[:120], embedder.known_dims(), mark_of_provider()
     with transaction.atomic():  # the note that it was seen, and the jobs: both or neither
         with connection.cursor() as cursor:
             cursor.execute("select pg_try_advisory_xact_lock(%s)", [_NOTICE_LOCK])
@@ -166,15 +175,18 @@ def notice_another_embedder() -> bool:
                 return False  # another sweep is at it
         row = ModelSettings.objects.filter(only=True).first() or ModelSettings()
         before = row.embedded_with
-        same = before == name
-        longer = same and dims is not None and row.embedded_dims not in {None, dims}
-        if same and not longer and (dims is None or row.embedded_dims == dims):
+        if before == name and dims is None:
+            dims = row.embedded_dims
+        now = {"embedded_with": name, "embedded_dims": dims, "embedded_where": where}
+        if all(getattr(row, column) == value for column, value in now.items()):
             return False
-        another = bool(before) and (not same or longer)
+        another = bool(before) and (
+            before != name
+            or row.embedded_dims not in {None, dims}
+            or row.embedded_where not in {"", where}
+        )
         if another:
-            everyone()
-        noted = {"embedded_with": name, "embedded_dims": dims}
-        if another:
-            noted["embedded_before"] = before
-        ModelSettings.objects.update_or_create(only=True, defaults=noted)
+            everyone(anew=row.embedded_where not in {"", where})
+            now["embedded_before"] = before
+        ModelSettings.objects.update_or_create(only=True, defaults=now)
     return another

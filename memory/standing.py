@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from accounts.scope import reviewing
 from memory import embedder
 from memory.models import JobTicket, ModelSettings
-from memory.providers.base import Ability, provider
+from memory.providers.base import Ability, mark_of_provider, provider
 
 TOLD_FROM = 20  # memories, before anything is said of how long it takes
 
@@ -34,9 +34,9 @@ class ByModel:
 class Standing:
     """How many memories are found by meaning with the embedder in force, and how many are not yet.
 
-    `before` is the embedder that it took the place of. `problem` says why the last try failed, as a
-    sentence; `remaining` how long it takes, empty while that can't be told honestly. `noticed` is
-    False for the seconds until the worker has seen a change.
+    `before` is the embedder that it took the place of, if any. `problem` says why the last try
+    failed, as a sentence; `remaining` how long it takes, empty while that can't be told honestly.
+    `noticed` is False for the seconds until the worker has seen a change.
     """
 
     model: str
@@ -123,7 +123,9 @@ def _standing(
     by_model: list[ByModel] | None = None,
 ) -> Standing:
     name = embedder.current().name
-    noticed = row.embedded_with in {"", name[:120]}
+    noticed = row.embedded_with in {"", name[:120]} and (
+        row.embedded_where in {"", mark_of_provider()}
+    )
     return Standing(
         model=name,
         dims=embedder.known_dims() or (row.embedded_dims if noticed else None),

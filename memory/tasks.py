@@ -51,6 +51,9 @@ def run_job(job_id: str) -> None:
 
 @shared_task(base=DjangoTask)
 def sweep() -> None:
-    """Hint again at what is due; see whether the embedder is another one."""
+    """Hint again at what is due; see whether the embedder or the provider is another one."""
     jobs.sweep()
-    reembed.notice_another_embedder()
+    try:
+        reembed.notice_another_embedder()
+    except ProviderError as error:  # the memory provider is away; the next sweep tries again
+        logger.warning("nobody's memories were queued: %s", error.code)

@@ -145,6 +145,7 @@ class Migration(migrations.Migration):
                 ('embeddings_key_sealed', models.TextField(blank=True, help_text='Encrypted (accounts.seal).')),
                 ('embedded_with', models.CharField(blank=True, help_text="The embedder that everybody's memories were last embedded for.", max_length=120)),
                 ('embedded_dims', models.PositiveSmallIntegerField(help_text='The length of its vectors; empty while none was seen.', null=True)),
+                ('embedded_where', models.CharField(blank=True, help_text='A hash of the provider that they were put into.', max_length=64)),
                 ('embedded_before', models.CharField(blank=True, help_text='The embedder that it took the place of.', max_length=120)),
                 ('embed_began_at', models.DateTimeField(help_text='When all were last queued.', null=True)),
                 ('embed_total', models.PositiveIntegerField(default=0, help_text='How many memories there were to be found by meaning then.')),

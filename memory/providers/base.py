@@ -11,6 +11,7 @@ database takes part in the caller's transaction, another keeps to its deadline. 
 called twice with the same effect as once.
 """
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -149,13 +150,22 @@ class MemoryProvider(Protocol):
 _made: dict[str, MemoryProvider] = {}
 
 
+def mark_of_provider() -> str:
+    """Return what tells the provider in force from another, or from the same elsewhere."""
+    return hashlib.sha256(_key_of(settings.MEMORY_PROVIDER).encode()).hexdigest()
+
+
+def _key_of(chosen: Mapping[str, Any]) -> str:
+    return repr([chosen["BACKEND"], sorted(chosen.get("OPTIONS", {}).items())])
+
+
 def provider() -> MemoryProvider:
     """Return the provider that settings.MEMORY_PROVIDER names (BACKEND, OPTIONS).
 
     One that takes no part in transactions is told after the commit (memory.providers.later).
     """
     chosen: Mapping[str, Any] = settings.MEMORY_PROVIDER
-    key = repr(sorted(chosen.items(), key=str))
+    key = _key_of(chosen)
     if key not in _made:
         made: MemoryProvider = import_string(chosen["BACKEND"])(**chosen.get("OPTIONS", {}))
         if Ability.TRANSACTIONAL not in made.abilities:

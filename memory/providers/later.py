@@ -14,6 +14,7 @@ from accounts.scope import Scope, entered
 from memory import jobs
 from memory.models import Job, Memory
 from memory.providers.base import Ability, Entry, Found, MemoryProvider
+from memory.providers.pgvector import PgvectorProvider
 from memory.terms import Question
 
 logger = logging.getLogger(__name__)
@@ -30,16 +31,23 @@ class AfterCommit:
 
     `purge` alone is done at once, and undoes the transaction when it fails: what is said to be
     erased must be. Should the transaction fail after it, that job fills the provider again.
+
+    The default's tables may hold what was remembered before the switch: whatever is written, or
+    erased, here leaves them in the same transaction. So nobody finds it there by its old words
+    after a switch back, and no word of what was erased stays.
     """
 
     def __init__(self, inner: MemoryProvider) -> None:
         self.inner = inner
+        self._default = PgvectorProvider()
 
     @property
     def abilities(self) -> frozenset[Ability]:
         return self.inner.abilities
 
     def remember(self, scope: Scope, *, entry: Entry, fresh: bool = False) -> None:
+        if not fresh:
+            self._default.forget(scope, memories=[entry.memory])
         if connection.in_atomic_block:
             _afterwards(partial(self._remember, scope, entry, fresh))
         else:
@@ -80,6 +88,7 @@ class AfterCommit:
 
     def forget(self, scope: Scope, *, memories: Collection[UUID]) -> int:
         """Return how many documents that erased; 0 where it waits for the commit."""
+        self._default.forget(scope, memories=memories)
         if not connection.in_atomic_block:
             return self.inner.forget(scope, memories=memories)
         _afterwards(partial(self._forget, scope, list(memories)))
@@ -90,7 +99,8 @@ class AfterCommit:
             self.inner.forget(scope, memories=memories)
 
     def purge(self, scope: Scope) -> int:
-        return self.inner.purge(scope)
+        before = self._default.purge(scope)
+        return before + self.inner.purge(scope)
 
 
 def _afterwards(act: Callable[[], None]) -> None:

@@ -308,7 +308,10 @@ def test_the_page_shows_how_far_all_memories_are_found_by_meaning(
     assert "every 2s" not in page
     wide = Wide()
     monkeypatch.setattr(embedder, "current", lambda: wide)
-    assert "The embedder was changed." in as_operator.get(reverse("operator")).content.decode()
+    assert (
+        "What finds by meaning was changed."
+        in as_operator.get(reverse("operator")).content.decode()
+    )
     reembed.notice_another_embedder()
     again = reverse("operator_embedding")
     shown = as_operator.get(again, headers={"HX-Request": "true"}).content.decode()
