@@ -499,7 +499,13 @@ class RemoteEmbedder:
         cleaned = _required(texts)
         if not cleaned:
             return cast("Vectors", np.empty((0, self.dims), np.float32))
-        vectors = embed_remote(self.endpoint, cleaned, timeout=timeout)
+        try:
+            vectors = embed_remote(self.endpoint, cleaned, timeout=timeout)
+        except Unavailable as error:
+            if error.code not in {Unavailable.code, "provider_unreachable"}:
+                raise
+            sentence = _("The embeddings' server can't be reached right now.")
+            raise Unavailable(sentence, code=error.code) from None
         self.told_dims = int(vectors.shape[1])
         return vectors
 

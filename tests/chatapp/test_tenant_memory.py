@@ -106,7 +106,7 @@ def test_an_admin_sees_how_far_the_tenants_memories_are_found_by_meaning(
     ):
         assert '<progress id="embedding-bar" max="10" value="4">' in shown
         words = " ".join(re.sub("<[^>]+>", "", shown).split())
-        assert "4 of 10 memories are found by meaning (40 %)." in words
+        assert "4 of 10 memories are found by meaning (40&nbsp;%)." in words
         assert "6 are left, of 1 person." in words
         assert "6 memories by all-MiniLM-L6-v2-int8, 384 dimensions" in words
         assert "4 memories by wide, 1024 dimensions" in words

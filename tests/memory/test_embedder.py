@@ -533,3 +533,9 @@ def test_a_slow_remote_embedder_does_not_hold_a_question(remote: StubModel) -> N
 def test_warming_asks_no_address(remote: StubModel) -> None:
     embedder.warm()
     assert not remote.requests
+
+
+def test_a_server_that_is_away_is_named_by_what_it_is_for(remote: StubModel) -> None:
+    remote.script(kind="embeddings", status=503)
+    with pytest.raises(Unavailable, match="embeddings' server can't be reached"):
+        embedder.embed(["one"])
