@@ -164,7 +164,7 @@ def test_a_change_that_was_noticed_and_not_acted_on_is_noticed_again(
     notice_another_embedder()
     switch()
 
-    def killed() -> int:
+    def killed(**how: object) -> int:
         raise DatabaseError("the worker is killed")
 
     with monkeypatch.context() as patched:

@@ -54,7 +54,9 @@ def jobs_of(scope: Scope) -> list[Job]:
 def test_all_is_embedded_and_it_says_how_far_it_came(mara: Scope, bob: Scope, wide: Wide) -> None:
     """Point 15: for everybody, and afterwards the search is right."""
     said = run()
-    assert "0 of 11 memories are embedded by wide (1,024 dimensions); 11 of 2 people" in said
+    assert (
+        "0 of 11 memories are embedded by wide (1,024 dimensions); 11 are not, of 2 people." in said
+    )
     assert "11 of 11 are embedded" in said
     assert "\r" not in said
     assert "\x1b" not in said
@@ -78,14 +80,14 @@ def test_a_terminal_has_a_bar_of_one_line(wide: Wide, monkeypatch: pytest.Monkey
 
 
 def test_a_dry_run_changes_nothing(mara: Scope, wide: Wide) -> None:
-    assert "11 of 2 people" in run("--dry-run")
+    assert "11 are not, of 2 people." in run("--dry-run")
     assert jobs_of(mara) == []
     assert embedding_progress(mara).done == 0
 
 
 def test_one_tenant_alone(mara: Scope, bob: Scope, wide: Wide) -> None:
     slug = Tenant.objects.get(pk=bob.tenant_id).slug
-    assert "1 of 1 person" in run(f"--tenant={slug}")
+    assert "1 are not, of 1 person." in run(f"--tenant={slug}")
     assert (embedding_progress(bob).left, embedding_progress(mara).left) == (0, 10)
     with pytest.raises(CommandError, match="no tenant nowhere"):
         run("--tenant=nowhere")

@@ -88,7 +88,7 @@ class Command(BaseCommand):
             return
         self.stdout.write(
             f"{total - left:,} of {total:,} memories are embedded by {by};"
-            f" {left:,} of {people:,} {'person' if people == 1 else 'people'} are not."
+            f" {left:,} are not, of {people:,} {'person' if people == 1 else 'people'}."
         )
 
     def _say_what_came_of_it(self, total: int, left: int, seconds: float) -> None:
@@ -179,7 +179,7 @@ class Bar:
         left = self.total - self.done
         if not left or self.seconds < 2 or not self.done:
             return ""
-        return f", about {_span(self.seconds * left / self.done)} left"
+        return f", about {_span(max(1, self.seconds * left / self.done))} left"
 
 
 def _span(seconds: float) -> str:
