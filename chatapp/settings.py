@@ -258,6 +258,9 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
+        # Two lines for each task, half a millisecond of CPU; jobs write down their own failures.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
         # A traceback every second while Redis is away; chatapp.hub says so once.
         "channels_redis": {"level": "CRITICAL"},
         # Its warnings carry addresses, and addresses carry the tokens of one-time links.

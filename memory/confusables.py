@@ -31,7 +31,9 @@ _ASCII = re.compile(r"[A-Za-z]+")
 
 def in_latin(text: str) -> str:
     """Return the text with every look-alike as the Latin letter that it looks like."""
-    return text.translate(_LATIN) if _SOME.search(text) else text
+    if text.isascii() or not _SOME.search(text):
+        return text
+    return text.translate(_LATIN)
 
 
 def unmasked(text: str, masks: frozenset[str]) -> str:

@@ -5,6 +5,7 @@ tell languages apart, and a word that is missing here merely stays searchable. S
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -168,8 +169,9 @@ def languages_of(words: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     Several when as many words speak for each of them, none when no word speaks for any. One word is
     not enough to be sure: `dog` is a stop word of Danish, `hat` of German.
     """
+    counts = Counter(word for word in words if word in ANY_STOP_WORD)
     hits = {
-        language: sum(word in stop_words for word in words)
+        language: sum(counts[word] for word in counts.keys() & stop_words)
         for language, stop_words in STOP_WORDS.items()
     }
     most = max(hits.values())
@@ -189,14 +191,19 @@ def stems(word: str, languages: Iterable[str]) -> list[str]:
     """
     if len(word) > LONGEST_STEMMED or not word.isalpha():
         return [folded(word)]
+    return list(_stems(word, tuple(languages)))
+
+
+@lru_cache(maxsize=50_000)
+def _stems(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     first = word[0]
     if first <= _LAST_LATIN:  # accents off first: `Größe` and `grosse`, `café` and `cafe` are one
         plain = folded(word)
-        return list(dict.fromkeys(_stem(language, plain) for language in languages)) or [plain]
+        return tuple(dict.fromkeys(_stem(language, plain) for language in languages)) or (plain,)
     for lowest, highest, language in _SCRIPTS:
         if lowest <= first <= highest:
-            return [folded(_stem(language, word))]
-    return [folded(word)]
+            return (folded(_stem(language, word)),)
+    return (folded(word),)
 
 
 def every_latin() -> tuple[str, ...]:
@@ -208,7 +215,6 @@ _stemmers: dict[str, Stemmer.Stemmer] = {}
 _one_at_a_time = threading.Lock()  # a stemmer keeps state and is not for two threads
 
 
-@lru_cache(maxsize=50_000)
 def _stem(language: str, word: str) -> str:
     with _one_at_a_time:
         if language not in _stemmers:

@@ -112,7 +112,8 @@ def terms_of(text: str, *, speaker: str = "", day: date | None = None) -> dict[i
     """
     read = _read(text)
     counts: Counter[str] = Counter()
-    for word, count in Counter([*read.words, *_read(speaker).words]).items():
+    named = _read(speaker).words if speaker else []
+    for word, count in Counter([*read.words, *named]).items():
         for stem in stems(word, read.languages):
             counts[stem] += count
     counts.update(read.bigrams)
@@ -188,7 +189,7 @@ def _read(text: str) -> _Read:
             tokens.append(_NO_DIGIT.sub("", token))
         else:
             tokens.append(token.strip("'"))
-    plain = [folded(token) for token in tokens]
+    plain = tokens if text.isascii() else [folded(token) for token in tokens]
     languages, sure = languages_of(plain)
     if not sure:
         languages = tuple(dict.fromkeys([*languages, *UNSURE]))
@@ -198,7 +199,7 @@ def _read(text: str) -> _Read:
         for token, fold in zip(tokens, plain, strict=True)
         if fold not in stop_words
         for word in _parts(token)
-        if folded(word) not in stop_words
+        if word == token or folded(word) not in stop_words
     ]
     return _Read(kept or ([] if bigrams else tokens), bigrams, languages, sure)
 
@@ -213,6 +214,8 @@ def _lower(text: str) -> str:
 
 def _parts(token: str) -> list[str]:
     """Return the words that apostrophes join: `anna's` is anna, `l'eau` is eau and l."""
+    if "'" not in token:
+        return [token]
     parts = [part for part in token.split("'") if part]
     if len(parts) > 1 and parts[-1] in _ENGLISH_ENDINGS:
         parts = parts[:-1]
