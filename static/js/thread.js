@@ -4,6 +4,9 @@ import { $, $$, announce, fromTemplate, parse, wake } from "./dom.js";
 
 const RUNNING = new Set(["streaming", "waiting"]);
 const ATTACH_AGAIN_AFTER = 5_000;
+// A notice that waits is read again after this long, and then ever more seldom.
+const LEARNT_AGAIN_AFTER = 5_000;
+const LEARNT_AGAIN_AT_MOST = 60_000;
 const NEAR_END = 64;
 const ENDINGS = {
   complete: "The reply is complete.",
@@ -29,6 +32,7 @@ export class Thread extends EventTarget {
   #following = true;
   #lastTop = 0;
   #hellos = 0;
+  #learning = new Map(); // id -> {at, pause}: when its notice is read again.
   #refreshing = null;
 
   constructor(socket) {
@@ -38,6 +42,7 @@ export class Thread extends EventTarget {
     this.#watchScroll();
     this.#element.addEventListener("click", (event) => this.#clicked(event));
     if (this.session) socket.addEventListener("frame", ({ detail }) => this.#take(detail));
+    if (this.session) setInterval(() => this.#rereadLearnt(), LEARNT_AGAIN_AFTER / 2);
   }
 
   get running() {
@@ -143,8 +148,7 @@ export class Thread extends EventTarget {
       if (this.#reply(id) && status !== "waiting") this.#attach(id);
     }
     const pending = new Set(frame.learnt_pending ?? []);
-    for (const learnt of $$('.learnt[data-state="waiting"], .learnt[data-state="running"]', this.#element)) {
-      const id = learnt.id.slice("learnt-".length);
+    for (const [id, learnt] of this.#waitingLearnt()) {
       if (!pending.has(id)) this.#reloadLearnt(learnt);
     }
     this.#tellRunning();
@@ -318,6 +322,25 @@ export class Thread extends EventTarget {
     const state = this.#replies.get(id);
     if (state) this.#settle(state);
     this.#replies.delete(id);
+  }
+
+  /** The notices of what is still being remembered, by the reply's id. */
+  #waitingLearnt() {
+    const waiting = $$('.learnt[data-state="waiting"], .learnt[data-state="running"]', this.#element);
+    return new Map(waiting.map((learnt) => [learnt.id.slice("learnt-".length), learnt]));
+  }
+
+  /** Its frame may be lost, or come while the page is read anew and drawn as it was before. */
+  #rereadLearnt() {
+    const waiting = this.#waitingLearnt();
+    for (const id of this.#learning.keys()) if (!waiting.has(id)) this.#learning.delete(id);
+    for (const [id, learnt] of waiting) {
+      const known = this.#learning.get(id);
+      const pause = known ? Math.min(2 * known.pause, LEARNT_AGAIN_AT_MOST) : LEARNT_AGAIN_AFTER;
+      if (known && Date.now() < known.at) continue;
+      this.#learning.set(id, { at: Date.now() + pause, pause });
+      if (known) this.#reloadLearnt(learnt);
+    }
   }
 
   #reloadLearnt(learnt) {

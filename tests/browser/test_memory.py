@@ -1,8 +1,9 @@
 """What is remembered is known in the next session, is shown, and can be corrected and erased."""
 
+import json
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import WebSocketRoute, expect
 
 from tests.browser.conftest import Meet
 from tests.browser.extractor import finds
@@ -59,6 +60,36 @@ def test_a_fact_is_known_in_a_new_session_after_a_restart_and_to_nobody_else(
     expect(bob.page.locator("#memory-rows .memory-row .memory-text")).to_have_text(
         [re.compile("Find a flight and dinner."), "I collect stamps."]
     )
+
+
+def test_a_notice_whose_frame_was_lost_comes_to_the_truth_all_the_same(
+    mara: Person, stub: StubModel
+) -> None:
+    lost: list[str] = []
+
+    def without_learnt(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def pass_on(frame: str | bytes) -> None:
+            if json.loads(frame)["type"] == "learnt":
+                lost.append(str(frame))
+            else:
+                socket.send(frame)
+
+        server.on_message(pass_on)
+
+    mara.page.route_web_socket(re.compile("/ws/"), without_learnt)
+    mara.page.reload()
+    mara.ask("Hello.")
+    mara.learnt()
+    lost.clear()  # the first message opens the session: its notice may be part of the page
+    mara.ask("And again.")
+    expect(mara.learnt()).to_contain_text("Remembered")
+    for _ in range(100):
+        if lost:
+            break
+        mara.page.wait_for_timeout(100)
+    assert lost
 
 
 def test_what_was_learnt_shows_under_the_reply_and_undo_takes_it_back(
