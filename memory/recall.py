@@ -354,6 +354,8 @@ def mark_used(scope: Scope, *, reply: UUID, question: str, answer: str) -> int:
     """
     given = {"tenant": scope.tenant_id, "user": scope.user_id, "reply": reply}
     rows = read_once(scope, _INJECTED, given)
+    if not rows:
+        return 0
     told = named(answer, (row[1:] for row in rows), question=question)
     used = [row[0] for row, is_told in zip(rows, told, strict=True) if is_told]
     return len(write_once(scope, _USED, given | {"memories": used})) if used else 0
