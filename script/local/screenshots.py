@@ -57,7 +57,7 @@ FACTS = {
     "I'm vegetarian, and I never fly before nine": "The user is vegetarian.",
 }
 NOTES = ("I always want an aisle seat.", "My cat is called Miso.")
-QUESTION = "Plan my weekend in Copenhagen: a flight, and dinner on Friday."
+QUESTION = "Plan a flight in the morning, and a vegetarian dinner in Copenhagen on Friday."
 PLAN = """Here is a plan that leaves the mornings to you.
 
 | | Friday | Sunday |
