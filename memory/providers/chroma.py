@@ -424,6 +424,7 @@ def _found(hit: _Hit) -> Found:
         vector_part=score,
         text_part=0.0,
         because=(Reason(Why.MEANING),) if score >= NEAR else (),
+        cosine=hit.cosine,
     )
 
 

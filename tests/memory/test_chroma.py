@@ -28,6 +28,7 @@ from memory.providers.later import REPAIR_AFTER, AfterCommit
 from memory.purge import purge
 from memory.reembed import embedding_progress, everyone
 from memory.remember import add
+from memory.search import search
 from memory.tasks import run_job
 from tests.chroma_server import ChromaServer
 from tests.memory.conftest import keep
@@ -210,6 +211,14 @@ def test_a_switch_is_filled_by_everyones_jobs(
     assert [run_embed_job(scope) for scope in (mara, bob)] == [Job.State.DONE] * 2
     assert (held(mara), held(bob)) == ({hers.pk}, {his.pk})
     assert everyone() == 0
+
+
+def test_the_memory_pages_search_finds_by_meaning(mara: Scope, chroma: ChromaProvider) -> None:
+    add(mara, text="I am vegetarian.")
+    add(mara, text="I own a car.")
+    page = search(mara, query="Which diet do I follow?")
+    assert [one.text for one in page.memories] == ["I am vegetarian."]
+    assert page.ranked[page.memories[0].pk].score > 0
 
 
 def test_each_verb_says_unavailable_when_the_server_is_away(

@@ -189,6 +189,15 @@ def test_the_nearest_come_first(mara: Scope, held: MemoryProvider) -> None:
     assert set(found(mara, held, near, limit=50)) == {*kept, *nearest}
 
 
+def test_of_each_it_is_told_how_near_its_vector_is(mara: Scope, held: MemoryProvider) -> None:
+    near = unit(1_000)
+    same, other = keep(mara, held, near), keep(mara, held, unit(2_000))
+    cosines = {one.memory: one.cosine for one in ask(mara, held, near)}
+    assert cosines[same] == pytest.approx(1, abs=1e-2)
+    assert cosines[other] is not None
+    assert cosines[other] < 0.5
+
+
 def test_the_nearest_are_found_all_of_them(mara: Scope, held: MemoryProvider) -> None:
     need(held, Ability.EXACT)
     vectors = [unit(seed) for seed in range(60)]
