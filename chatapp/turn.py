@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from accounts.door import WELCOMED, welcomed
 from accounts.errors import AppError, InvalidInput, NotFound, TooMuch
-from accounts.scope import Scope, entered, write_once
+from accounts.scope import Scope, entered, entered_with, write_once
 from accounts.text import cut, one_line
 from chatapp.frames import message_text
 from chatapp.models import NEW_SESSION, TITLE_CHARS, ChatSession, Message, ReplyTicket
@@ -109,11 +109,6 @@ def title_from(text: str) -> str:
     return cut(one_line(text), TITLE_CHARS) or NEW_SESSION
 
 
-_LOCK = """
-select id, title, created_at, last_activity_at, message_count, auto_store, tenant_id, user_id
-from chatapp_chatsession
-where tenant_id = %(tenant)s and user_id = %(user)s and id = %(session)s for update
-"""
 _SESSION = (
     "id",
     "title",
@@ -124,6 +119,11 @@ _SESSION = (
     "tenant_id",
     "user_id",
 )
+_COLUMNS = ", ".join(f"s.{column}" for column in _SESSION)
+_LOCK = f"""
+select {_COLUMNS} from chatapp_chatsession s
+where s.tenant_id = %(tenant)s and s.user_id = %(user)s and s.id = %(session)s for update
+"""  # noqa: S608 - constants
 
 
 def _locked(scope: Scope, session_id: UUID) -> ChatSession:
@@ -152,8 +152,9 @@ def begin(
     many replies wait already.
     """
     text = message_text(text)
-    with entered(scope):
-        return begin_in(scope, session_id, text=text, client_id=client_id, claiming=claiming)
+    given = _given(scope, session=session_id, client=client_id)
+    with entered_with(scope, _LOOK, given) as rows:
+        return _begin(rows, scope, text=text, client_id=client_id, claiming=claiming)
 
 
 def begin_in(
@@ -161,18 +162,22 @@ def begin_in(
 ) -> Begun:
     """Do what `begin` does with a text that is clean, inside the caller's transaction."""
     with connection.cursor() as cursor:
-        # Each statement sees what was committed before it: what is known is read behind the lock.
-        cursor.execute(f"{_LOCK};{_KNOWN}", _given(scope, session=session_id, client=client_id))
-        row = cursor.fetchone()
+        cursor.execute(_LOOK, _given(scope, session=session_id, client=client_id))
         cursor.nextset()
-        stored = cursor.fetchone()
-        cursor.nextset()
-        busy = cursor.fetchone()[0]
-    if row is None:
+        rows = cursor.fetchall()
+    return _begin(rows, scope, text=text, client_id=client_id, claiming=claiming)
+
+
+def _begin(
+    rows: Sequence[Sequence[Any]], scope: Scope, *, text: str, client_id: UUID, claiming: bool
+) -> Begun:
+    """Begin with what _LOOK found."""
+    if not rows:
         raise NotFound
-    session = _session(row)
+    *found, stored, busy = rows[0]
+    session = _session(found)
     if stored is not None:
-        message = Message.objects.within(scope).get(pk=stored[0])
+        message = Message.objects.within(scope).get(pk=stored)
         reply = Message.objects.within(scope).replies().get(question=message)
         return Begun(session, message, reply, fresh=False)
     if busy > MOST_WAITING:
@@ -226,11 +231,15 @@ def begin_in(
 # Written out, and several in one message to the database: these are on the way to the first word,
 # and by the model's own means they cost three times the processor time.
 
-_KNOWN = """
-select id from chatapp_message where tenant_id = %(tenant)s and user_id = %(user)s
-  and session_id = %(session)s and client_id = %(client)s;
-select count(*) from chatapp_replyticket where session_id = %(session)s
-"""
+# Each statement sees what was committed before it: what is known is read behind the lock.
+_LOOK = f"""{_LOCK};
+select {_COLUMNS},
+  (select m.id from chatapp_message m where m.tenant_id = s.tenant_id and m.user_id = s.user_id
+    and m.session_id = s.id and m.client_id = %(client)s),
+  (select count(*) from chatapp_replyticket where session_id = %(session)s)
+from chatapp_chatsession s
+where s.tenant_id = %(tenant)s and s.user_id = %(user)s and s.id = %(session)s
+"""  # noqa: S608 - constants
 
 _HISTORY = """
 select auto_store from chatapp_chatsession
@@ -472,15 +481,12 @@ def finish(
         tokens_out=tokens[1],
         **end,
     )
-    with entered(turn.scope):
-        with connection.cursor() as cursor:
-            # The session's row first, as everywhere: two that meet do not wait in a ring.
-            cursor.execute(f"{_LOCK};{_FINISH}", given)
-            row = cursor.fetchone()
-            cursor.nextset()
-            written = cursor.fetchone()
-        if row is None or written is None:
+    # The session's row first, as everywhere: two that meet do not wait in a ring.
+    with entered_with(turn.scope, f"{_LOCK};{_FINISH}", given) as rows:
+        if not rows:
             return None
+        *found, position, created_at, tool_calls = rows[0]
+        session = _session(found)
         learning = status in REMEMBERED and bool(text.strip())
         if learning:
             remember.enqueue_exchange(
@@ -488,7 +494,7 @@ def finish(
                 reply_id=turn.reply_id,
                 session_key=turn.session_id,
                 question=question,
-                auto_store=_session(row).auto_store,
+                auto_store=session.auto_store,
             )
         reply = Message(
             id=turn.reply_id,
@@ -496,26 +502,30 @@ def finish(
             user_id=turn.scope.user_id,
             session_id=turn.session_id,
             role=Message.Role.ASSISTANT,
-            position=written[0],
-            created_at=written[1],
+            position=position,
+            created_at=created_at,
             memory_note=memory_note,
             model=model,
             attempt=turn.attempt,
-            tool_calls=_calls_in(written[2]) or None,
+            tool_calls=_calls_in(tool_calls) or None,
             **end,
         )
-        return _ended(turn.scope, _session(row), reply, claiming=claiming, learning=learning)
+        return _ended(turn.scope, session, reply, claiming=claiming, learning=learning)
 
 
-_FINISH = """
-update chatapp_message set status = %(status)s, text = %(text)s, error_code = %(error_code)s,
-  error = %(error)s, lease_until = null, finished_at = %(finished_at)s,
-  memory_note = %(memory_note)s, model = %(model)s,
-  tokens_in = %(tokens_in)s, tokens_out = %(tokens_out)s
-where tenant_id = %(tenant)s and user_id = %(user)s and id = %(reply)s
-  and status = 'streaming' and attempt = %(attempt)s
-returning position, created_at, tool_calls
-"""
+_FINISH = f"""
+with written as (
+  update chatapp_message set status = %(status)s, text = %(text)s, error_code = %(error_code)s,
+    error = %(error)s, lease_until = null, finished_at = %(finished_at)s,
+    memory_note = %(memory_note)s, model = %(model)s,
+    tokens_in = %(tokens_in)s, tokens_out = %(tokens_out)s
+  where tenant_id = %(tenant)s and user_id = %(user)s and id = %(reply)s
+    and status = 'streaming' and attempt = %(attempt)s
+  returning position, created_at, tool_calls
+)
+select {_COLUMNS}, written.* from chatapp_chatsession s cross join written
+where s.tenant_id = %(tenant)s and s.user_id = %(user)s and s.id = %(session)s
+"""  # noqa: S608 - constants
 
 _END = """
 delete from chatapp_replyticket where reply_id = %(reply)s;
