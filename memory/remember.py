@@ -241,8 +241,10 @@ def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memo
 
 
 _KNOWN = """
-select from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s and key = %(key)s
-  and status in ('current', %(status)s) and kind <> 'exchange'
+select exists (select from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s
+    and key = %(key)s and status in ('current', %(status)s) and kind <> 'exchange'),
+  exists (select from memory_profile where tenant_id = %(tenant)s and user_id = %(user)s
+    and not stale)
 """
 
 
@@ -254,13 +256,15 @@ def keep(scope: Scope, note: Memory, entry: Entry | None) -> Memory:
         "key": note.key,
         "status": note.status,
     }
-    with jobs.holding(scope, _KNOWN, given) as same:
+    with jobs.holding(scope, _KNOWN, given) as rows:
+        same, written_of = rows[0]
         known = known_claim(scope, note) if same else None
         if known is not None:
             return confirm(scope, known, at=timezone.now())
         insert(note)
         make_findable(scope, note, entry, fresh=True)
-        changed(scope)
+        if written_of:
+            changed(scope)
     return note
 
 

@@ -202,16 +202,10 @@ class Changes:
 
     def remember(self, number: int) -> None:
         """Store a fact and make it findable."""
-        from accounts.scope import entered
-        from memory import jobs
-        from memory.remember import make_findable
+        from memory.remember import keep
 
         memory = self._memory(number)
-        entry = self._entry(memory)
-        with entered(self.scope):
-            jobs.hold(self.scope)
-            memory.save(force_insert=True)
-            make_findable(self.scope, memory, entry)
+        keep(self.scope, memory, self._entry(memory))
         self.made.append(memory.pk)
 
     def edit(self, number: int) -> None:
