@@ -106,7 +106,7 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
     assert "Rejected" in page
     assert "held nothing that could be read" in page
     client.post(address(mara, "memory_retry"))
-    assert "Nothing failed." in shown(client.get(address(mara, "memory_failures")))
+    assert "Nothing failed:" in shown(client.get(address(mara, "memory_failures")))
 
 
 def test_a_profile_is_nobody_elses(client: Client, mara: Scope, bob: Scope) -> None:
