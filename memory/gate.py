@@ -98,6 +98,10 @@ _TIME_UNSPACED = re.compile(
     r"(?:今日|昨日|明日|今朝|今晩|今年|去年|来年|先週|来週|最近|毎日|毎朝|今天|昨天|明天|今早|今晚"
     r"|明年|上周|下周|每天|每周)(?:は|に|、|，)?"
 )
+_NOW = re.compile(
+    r"\b(?:now|ahora|adesso|agora|ya|tambien|siempre|sempre|hoy|oggi|hoje|desde|normalmente|ademas"
+    r"|inoltre|anche|actualmente|attualmente|atualmente)\b"
+)
 _THEY = re.compile(
     r"\b(?:he|he's|she|she's|they|they're|er|sie|il|elle|ils|elles|el|ella|ellos|lui|lei|loro|ele"
     r"|ela|eles|hij|zij)\b|他|她|彼"
@@ -355,7 +359,7 @@ def _subject(claim: Claimed, sentence: str) -> str:
             return ""
         return "other_subject"
     # No subject at all: "Vegetarian, by the way", or a language that leaves "I" out.
-    before = _TIME_UNSPACED.sub(" ", before)
+    before = _NOW.sub(" ", _TIME_UNSPACED.sub(" ", before))
     skipped = [word for word in words(before) if word not in STOP_WORDS]
     return "other_subject" if skipped and not _I.search(sentence) else ""
 

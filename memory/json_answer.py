@@ -98,7 +98,19 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_decoder = json.JSONDecoder(strict=False, parse_constant=_no_constant)
+def _joined(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object in which a name that stands twice loses nothing: lists are put together."""
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        before = made.get(name)
+        if isinstance(before, list) and isinstance(value, list):
+            made[name] = before + value
+        elif name not in made or value:
+            made[name] = value
+    return made
+
+
+_decoder = json.JSONDecoder(strict=False, parse_constant=_no_constant, object_pairs_hook=_joined)
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
