@@ -253,6 +253,23 @@ def _says_nothing_new(hit: Hit, told: dict[UUID, list[str]]) -> bool:
     return len(said & facts) >= SAID_AGAIN * len(said)
 
 
+def as_read(memory: Memory, *, zone: tzinfo) -> str:
+    """Return the line by which a model is told of a memory, without handle; the fence has no part.
+
+    Of an exchange as where the person's half was near.
+    """
+    return memory_line(_As(memory.kind, memory.text, memory.answer, memory.created_at), zone=zone)
+
+
+@dataclass(frozen=True, slots=True)
+class _As:
+    kind: str
+    text: str
+    answer: str
+    at: datetime
+    speaker: Speaker = Speaker.PERSON
+
+
 # As long as those of memory.tools, so that the block fits its budget with them too.
 _ANY_HANDLE = "0" * 8
 

@@ -19,6 +19,7 @@ from accounts.zones import zone_of
 from memory import edit as verbs
 from memory import history, mark
 from memory.models import Memory
+from memory.recall import as_read
 from memory.views import _row as row
 
 FIELD_CHARS = 1_000
@@ -43,6 +44,7 @@ def _opened(
         "tags": ", ".join(found.tags),
         "until": _day(ends, zone),
         "today": datetime.now(zone).date().isoformat(),
+        "as_read": as_read(found, zone=zone),
     }
     return row(request, found, status=status, **shown | context)
 
