@@ -13,6 +13,7 @@ from django.utils import timezone
 
 import memory
 from accounts.errors import InvalidInput, NotFound, Unavailable
+from accounts.join import AddressTaken, join, new_person, new_tenant
 from accounts.scope import Scope
 from memory import embedder, face
 
@@ -167,3 +168,30 @@ def test_tags_and_an_end_can_be_given_at_once(mara: Scope) -> None:
     assert kept.expires_at is not None
     again = memory.remember(mara, text="I own a boat.", tags=["summer"])
     assert again.tags == ["sea", "summer"]
+
+
+def test_people_and_tenants_whose_names_look_alike_share_nothing() -> None:
+    """A20: keys are columns: tenants and people of one name, and addresses that look alike, have
+    each their own; a name that shows nothing is refused."""
+    addresses = ("mara@example.org", "mara@example.com", "m.ara@example.org", "mara+@example.org")
+    people = [new_person(email=address, password=None, name="Mara") for address in addresses]
+    scopes = []
+    for tenant in (new_tenant(name="Acme"), new_tenant(name="Acme"), new_tenant(name="acme")):
+        for user in people:
+            join(tenant, user)
+            scopes.append(Scope(tenant.pk, user.pk))
+    for number, scope in enumerate(scopes):
+        memory.remember(scope, text=f"I own the boat number {number}.")
+    for number, scope in enumerate(scopes):
+        own = [f"I own the boat number {number}."]
+        assert [one.text for one in memory.list(scope)] == own
+        found = memory.recall(scope, "Which boat do I own?").memories
+        assert [one.text for one in found] == own
+    for same in ("MARA@example.org", " mara@EXAMPLE.ORG "):
+        with pytest.raises(AddressTaken):
+            new_person(email=same, password=None, name="Mara")
+    for blank in (" ", "\u200b", "\u2060\u00a0"):
+        with pytest.raises(InvalidInput):
+            new_person(email="other@example.org", password=None, name=blank)
+        with pytest.raises(InvalidInput):
+            new_tenant(name=blank)
