@@ -266,7 +266,7 @@ def _mine_given(claimed: Claim) -> dict[str, Any]:
     }
 
 
-def _mine(claimed: Claim) -> "Any":
+def _mine(claimed: Claim) -> QuerySet[Job]:
     """Return the job's row while this runner has it: each claim counts one attempt more."""
     return Job.objects.within(claimed.scope).filter(
         pk=claimed.id, state=Job.State.RUNNING, attempts=claimed.attempts

@@ -112,7 +112,7 @@ def recall(
         logger.exception("recall failed")
         return _unavailable("database")
     core = _core(always, claims, limits)
-    chosen = choose(hits, limits=limits, core=core, question=question)
+    chosen = choose(hits, limits=limits, core=core)
     recalled = replace(chosen, note=note, zone=limits.zone)
     if reply is not None:
         record(scope, reply=reply, recall=recalled)
@@ -180,9 +180,7 @@ def _core(always: Sequence[Row], claims: Sequence[Row], limits: Limits) -> list[
     return kept
 
 
-def choose(
-    hits: Iterable[Hit], *, limits: Limits, core: Sequence[Row] = (), question: str = ""
-) -> Recall:
+def choose(hits: Iterable[Hit], *, limits: Limits, core: Sequence[Row] = ()) -> Recall:
     """Return which memories go in: the core, and at most top k others, within the budget.
 
     Nothing goes in twice: an exchange gives way to the facts that were learnt from it, and is left
