@@ -65,8 +65,10 @@ def empty(claimed: Claim) -> None:
 
 def make_way(scope: Scope, memory: Memory) -> None:
     """Erase what has expired and makes the same claim: a claim holds once. In the transaction."""
-    over = Memory.objects.within(scope).filter(key=memory.key, expires_at__lte=timezone.now())
-    _erase(scope, list(over.exclude(pk=memory.pk).values_list("pk", "source")))
+    # Of those that hold, as the index of claims has them: by the key alone all would be read.
+    same = Memory.objects.within(scope).facts().filter(status=Memory.Status.CURRENT, key=memory.key)
+    over = same.filter(expires_at__lte=timezone.now()).exclude(pk=memory.pk)
+    _erase(scope, list(over.values_list("pk", "source")))
 
 
 def empty_now(scope: Scope) -> int:
