@@ -156,6 +156,11 @@ def go_without() -> None:
     row.save()
 
 
+# Until the next sweep has looked at what everybody's memories lack. The name alone would not tell:
+# it may be the one that was in force before the last two changes, or no sweep had come yet.
+CHANGED = "?"
+
+
 @transaction.atomic
 def choose_embeddings(*, kind: str, model: str, base_url: str, api_key: str = "") -> None:
     """Let embeddings be made so from now on; Refused for the field that can't be used."""
@@ -176,6 +181,9 @@ def choose_embeddings(*, kind: str, model: str, base_url: str, api_key: str = ""
             row.embeddings_key_sealed = ""
         row.embeddings_base_url = address
     row.embeddings, row.embeddings_model = kind, name
+    if row.embedded_with not in {"", CHANGED}:
+        row.embedded_before = row.embedded_with
+    row.embedded_with = CHANGED
     row.save()
 
 

@@ -20,6 +20,7 @@ from accounts.scope import Scope, entered, entered_tenant
 from memory import embedder, jobs
 from memory.jobs import Claim
 from memory.keys import entries_of, findable
+from memory.model_choice import CHANGED
 from memory.models import Job, JobTicket, Memory, ModelSettings
 from memory.providers.base import mark_of_provider, provider
 from memory.providers.later import AfterCommit
@@ -187,6 +188,9 @@ def notice_another_embedder() -> bool:
         )
         if another:
             everyone(anew=row.embedded_where not in {"", where})
-            now["embedded_before"] = before
+            if before != CHANGED:
+                now["embedded_before"] = before
+            elif row.embedded_before == name:
+                now["embedded_before"] = ""
         ModelSettings.objects.update_or_create(only=True, defaults=now)
     return another

@@ -15,7 +15,8 @@ from accounts.scope import Scope, entered
 from memory import embedder, reembed
 from memory.edit import edit, forget
 from memory.folding import words
-from memory.models import Job, ModelSettings
+from memory.model_choice import choose_embeddings
+from memory.models import Job, ModelSettings, SearchKey
 from memory.purge import purge
 from memory.reembed import embedding_progress, everyone, notice_another_embedder
 from memory.remember import add
@@ -155,6 +156,20 @@ def test_another_embedder_is_noticed_once_and_a_first_one_is_no_change(
     for scope, text in ((mara, "I own a boat."), (bob, "I own a bike.")):
         run_job(str(job(scope)))
         assert recalled(scope, "own") == [text]
+
+
+def test_a_choice_is_noticed_before_a_first_sweep_and_when_it_is_the_one_of_before(
+    mara: Scope,
+) -> None:
+    add(mara, text="I own a boat.")
+    for _ in range(2):
+        choose_embeddings(kind="local", model="", base_url="")
+        with entered(mara):
+            SearchKey.objects.within(mara).delete()  # made meanwhile by another one
+        assert notice_another_embedder() is True
+        assert notice_another_embedder() is False
+        run_job(str(job(mara)))
+        assert embedding_progress(mara).left == 0
 
 
 def test_a_change_that_was_noticed_and_not_acted_on_is_noticed_again(
