@@ -16,11 +16,14 @@ from memory.tools import shown_acts, undo_act
 @member
 @require_POST
 def reply_act(request: MemberRequest, reply_id: UUID, number: int) -> HttpResponseBase:
-    """Take back one of a reply's acts, or do again what was taken back; a script gets them all."""
+    """Take back one of a reply's acts, or do it again (`redo`); a script gets them all.
+
+    The form says which, since another page may show the reply as it was before.
+    """
     scope = request.membership.scope
     reply = sessions.reply_of(scope, reply_id)
     calls = reply.tool_calls or []
-    undo_act(scope, calls, number=number)
+    undo_act(scope, calls, number=number, redo=bool(request.POST.get("redo")))
     if not request.htmx:
         return SeeOther(reverse("session", args=[request.tenant.slug, reply.session_id]))
     acts = shown_acts(scope, {reply_id: calls}).get(reply_id, [])

@@ -359,10 +359,16 @@ class Toolbox:
                 raise _Refused("It is about somebody else. Save it as a new memory instead.")
             if draft.key == old.key:
                 raise _Refused("It is remembered like this already.")
-            self._changes += 1
             if draft.status == Memory.Status.WAITING:
                 draft.would_replace = old.pk
             kept, fresh = self._keep(draft, entry)
+            if not fresh:
+                # It may be the old one itself, in other words, or what Undo must not take away.
+                raise _Refused(
+                    "It is remembered like this already, or waits for the person's review."
+                    " If an old memory holds no longer, forget that one."
+                )
+            self._changes += 1
             outcome = _outcome(kept, fresh)
             if kept.status == Memory.Status.CURRENT:
                 supersede(self.scope, old.pk, by=kept, at=timezone.now())
@@ -575,11 +581,13 @@ def _shown(number: int, act: Mapping[str, Any], kept: Mapping[UUID, Memory]) -> 
     )
 
 
-def undo_act(scope: Scope, acts: Sequence[Mapping[str, Any]], *, number: int) -> None:
-    """Take back one of a reply's acts; where it is taken back already, do it again.
+def undo_act(
+    scope: Scope, acts: Sequence[Mapping[str, Any]], *, number: int, redo: bool = False
+) -> None:
+    """Take back one of a reply's acts; with `redo`, do again what was taken back.
 
-    Raises NotFound for what is no act or is erased, InvalidInput where there is nothing to undo.
-    Call it outside a transaction.
+    Asked for twice it is the same as once. Raises NotFound for what is no act or is erased,
+    InvalidInput where there is nothing to undo. Call it outside a transaction.
     """
     if not 0 <= number < len(acts):
         raise NotFound
@@ -590,7 +598,10 @@ def undo_act(scope: Scope, acts: Sequence[Mapping[str, Any]], *, number: int) ->
     shown = _shown(number, acts[number], {memory.pk: memory})
     if not shown.can_undo:
         raise InvalidInput(_("There is nothing to undo."))
+    if shown.undone != redo:
+        return
     if memory.status == Memory.Status.TRASH:
-        edit.undo(scope, memory=memory.pk)
+        version = edit.undoable(scope, [memory]).get(memory.pk)
+        edit.undo(scope, memory=memory.pk, version=version)
     else:
         edit.forget(scope, memory=memory.pk, restore=shown.sort != "forgot")

@@ -56,10 +56,12 @@ def page(who: Person, session: ChatSession) -> str:
     return who.client.get(who.url(f"sessions/{session.pk}/")).content.decode()
 
 
-def press(who: Person, reply: Message, number: int = 0) -> str:
-    """Press Undo beside an act; return what is shown then."""
+def press(who: Person, reply: Message, number: int = 0, *, redo: bool = False) -> str:
+    """Press Undo beside an act, or "Do it after all"; return what is shown then."""
     response = who.client.post(
-        who.url(f"replies/{reply.pk}/acts/{number}/"), headers={"HX-Request": "true"}
+        who.url(f"replies/{reply.pk}/acts/{number}/"),
+        {"redo": "1"} if redo else {},
+        headers={"HX-Request": "true"},
     )
     assert response.status_code == 200
     return response.content.decode()
@@ -201,7 +203,8 @@ def test_undo_takes_back_what_was_saved_and_brings_it_back(mara: Person, model: 
     assert "took it back" in shown
     assert texts(mara) == []
     assert "owns a boat" not in page(mara, session)
-    assert "The user owns a boat." in press(mara, reply)
+    assert 'name="redo" value="1"' in shown
+    assert "The user owns a boat." in press(mara, reply, redo=True)
     assert texts(mara) == ["The user owns a boat."]
     without_script = mara.client.post(mara.url(f"replies/{reply.pk}/acts/0/"))
     assert without_script.status_code == 303
@@ -315,6 +318,60 @@ def test_what_has_changed_takes_the_place_of_what_was(mara: Person, model: StubM
     assert "Oslo" not in json.dumps(model.asked("chat")[-1].messages)
     press(mara, last_reply_with_acts(mara, session), 1)
     assert texts(mara) == ["The user lives in Oslo."]
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ([], "The user resides in Oslo."),
+        (["The user has a cat."], "The user has a cat."),
+    ],
+)
+def test_a_change_to_what_is_known_already_is_none_and_nothing_is_lost(
+    mara: Person, model: StubModel, known: list[str], text: str
+) -> None:
+    session = new_chat(mara)
+    old = memory.remember(mara.scope, text="The user lives in Oslo.")
+    for one in known:
+        memory.remember(mara.scope, text=one)
+    acts(
+        model,
+        [call("search_memory", query="Oslo")],
+        [call("update_memory", id=handle(old), text=text)],
+    )
+    chat(mara, session, f"Correct that: {text.replace('The user', 'I')}")
+    assert texts(mara) == ["The user lives in Oslo.", *known]
+    assert "already" in json.loads(model.asked("chat")[-1].results[-1])["error"]
+    refused = mara.client.post(mara.url(f"replies/{last_reply(mara, session).pk}/acts/1/"))
+    assert refused.status_code == 400
+    assert texts(mara) == ["The user lives in Oslo.", *known]
+
+
+@pytest.mark.parametrize("redo", [False, True])
+@pytest.mark.parametrize("name", ["save_memory", "update_memory", "forget_memory"])
+def test_undo_that_is_asked_for_twice_is_the_same_as_once(
+    mara: Person, model: StubModel, name: str, redo: bool
+) -> None:
+    """Two pages show the same Undo, or it is pressed again before the answer is there."""
+    session = new_chat(mara)
+    old = memory.remember(mara.scope, text="The user lives in Oslo.")
+    memory.edit(mara.scope, memory=old.pk, text="The user lives in Bergen.")
+    given = {
+        "save_memory": {"text": "The user owns a boat."},
+        "update_memory": {"text": "The user lives in Rome.", "id": handle(old)},
+        "forget_memory": {"id": handle(old)},
+    }[name]
+    acts(model, [call("search_memory", query="where do I live")], [call(name, **given)])
+    chat(mara, session, "I own a boat now, and I live in Rome. Please correct that.")
+    done = texts(mara)
+    reply = last_reply(mara, session)
+    first = press(mara, reply, 1)
+    assert "Do it after all" in first
+    assert texts(mara) == ["The user lives in Bergen."]
+    if redo:
+        press(mara, reply, 1, redo=True)
+    press(mara, reply, 1, redo=redo)
+    assert texts(mara) == (done if redo else ["The user lives in Bergen."])
 
 
 def test_a_change_that_the_person_did_not_ask_for_waits(mara: Person, model: StubModel) -> None:
