@@ -48,6 +48,16 @@ def _switch(
         return (str(before), str(person)), cursor.fetchall() if query else []
 
 
+def _standing() -> tuple[str, str] | None:
+    """Return what this thread's connection has set now, as far as it was set here."""
+    standing: tuple[str, str] | None = getattr(connection, "recollect_scope", None)
+    return standing
+
+
+def _stand(settings: tuple[str, str] | None) -> None:
+    connection.recollect_scope = settings  # type: ignore[attr-defined]
+
+
 @contextmanager
 def _entered(
     tenant: str, user: str, query: str = "", given: Mapping[str, Any] | None = None
@@ -55,7 +65,12 @@ def _entered(
     nested = connection.in_atomic_block
     with transaction.atomic():
         before, rows = _switch(tenant, user, query, given)
-        yield rows
+        outer = _standing()
+        _stand((tenant, user))
+        try:
+            yield rows
+        finally:
+            _stand(outer)
         if nested:
             _switch(*before)  # SET LOCAL outlives a released savepoint; a rollback restores it.
 
@@ -142,6 +157,9 @@ def write_once(scope: Scope, query: str, given: Mapping[str, Any]) -> list[tuple
     if not connection.in_atomic_block:
         return read_once(scope, query, given)
     with connection.cursor() as cursor:
+        if _standing() == (str(scope.tenant_id), str(scope.user_id)):
+            cursor.execute(query, given)
+            return list(cursor.fetchall())
         cursor.execute(
             "select set_config('app.outer_tenant', coalesce(current_setting('app.tenant_id', true),"
             " ''), true), set_config('app.outer_user', coalesce(current_setting('app.user_id',"

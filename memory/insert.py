@@ -1,6 +1,7 @@
 """Insert a memory in one message, once."""
 
 from functools import cache
+from typing import Any
 
 from django.db import connection
 
@@ -12,21 +13,27 @@ def insert(memory: Memory) -> bool:
 
     The statement is the same each time: making it anew, as Django does, costs more than running it.
     """
-    values = [
-        field.get_db_prep_save(getattr(memory, field.attname), connection)
-        for field in Memory._meta.concrete_fields
-    ]
     with connection.cursor() as cursor:
-        cursor.execute(_statement(), values)
+        cursor.execute(insertion(), columns_of(memory))
         memory._state.adding = not cursor.rowcount
         return bool(cursor.rowcount)
 
 
 @cache
-def _statement() -> str:
+def insertion(unless: str = "") -> str:
+    """Return what stores a memory, its values named as in `columns_of`, where `unless` is false."""
     columns = [str(field.column) for field in Memory._meta.concrete_fields]
-    places = ", ".join(["%s"] * len(columns))
+    given = ", ".join(f"%(new_{column})s" for column in columns)
+    where = f" where not {unless}" if unless else ""
     return (
-        f"insert into memory_memory ({', '.join(columns)}) values ({places})"  # noqa: S608 - ours
+        f"insert into memory_memory ({', '.join(columns)}) select {given}{where}"
         " on conflict do nothing"
     )
+
+
+def columns_of(memory: Memory) -> dict[str, Any]:
+    """Return a memory's values, as `insertion` names them."""
+    return {
+        f"new_{field.column}": field.get_db_prep_save(getattr(memory, field.attname), connection)
+        for field in Memory._meta.concrete_fields
+    }

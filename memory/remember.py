@@ -16,7 +16,7 @@ from memory.consolidate import confirm, embed_later, known_claim, settle_exchang
 from memory.exchange import Exchange, Utterance, read_exchange
 from memory.extract import extract, learn, ordered_drafts
 from memory.gate import bears_a_claim
-from memory.insert import insert
+from memory.insert import columns_of, insert, insertion
 from memory.jobs import Claim
 from memory.keys import entries_in_time, findable, spell
 from memory.learn import consider
@@ -240,9 +240,16 @@ def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memo
     return keep(scope, note, embedded_or_later(note))
 
 
-_KNOWN = """
+_SAME = (
+    "from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s"
+    " and key = %(new_key)s and kind <> 'exchange'"
+)
+# The same claim held true is no new row by constraint; what waits is looked for.
+_KNOWN = f"""(exists (select {_SAME} and status = 'current')
+  or exists (select {_SAME} and status = 'waiting'))"""
+_KEPT = """
 select exists (select from memory_memory where tenant_id = %(tenant)s and user_id = %(user)s
-    and key = %(key)s and status in ('current', %(status)s) and kind <> 'exchange'),
+    and id = %(new_id)s),
   exists (select from memory_profile where tenant_id = %(tenant)s and user_id = %(user)s
     and not stale)
 """
@@ -250,18 +257,14 @@ select exists (select from memory_memory where tenant_id = %(tenant)s and user_i
 
 def keep(scope: Scope, note: Memory, entry: Entry | None) -> Memory:
     """Return the note, stored and findable by its entry; or the same claim, now confirmed."""
-    given = {
-        "tenant": scope.tenant_id,
-        "user": scope.user_id,
-        "key": note.key,
-        "status": note.status,
-    }
-    with jobs.holding(scope, _KNOWN, given) as rows:
-        same, written_of = rows[0]
-        known = known_claim(scope, note) if same else None
+    given = {"tenant": scope.tenant_id, "user": scope.user_id, **columns_of(note)}
+    new = insertion(unless=_KNOWN if note.status == Memory.Status.WAITING else "")
+    with jobs.holding(scope, f"{new};{_KEPT}", given) as rows:
+        kept, written_of = rows[0]
+        known = None if kept else known_claim(scope, note)
         if known is not None:
             return confirm(scope, known, at=timezone.now())
-        insert(note)
+        note._state.adding = False
         make_findable(scope, note, entry, fresh=True)
         if written_of:
             changed(scope)

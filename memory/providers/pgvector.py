@@ -250,7 +250,7 @@ def _numbers(numbers: Iterable[int]) -> str:
 
 def _halves(vector: Sequence[float]) -> str:
     """Return a vector as Postgres reads it, in no more digits than half precision has."""
-    return f"[{','.join([f'{number:.5g}' for number in vector])}]"
+    return f"[{('%.5g,' * len(vector))[:-1] % tuple(vector)}]"
 
 
 def _counted(unit: Unit) -> Mapping[int, int]:

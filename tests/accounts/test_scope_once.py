@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, ProgrammingError, connection
 
 from accounts.join import new_person
 from accounts.models import Membership, User
@@ -62,6 +62,21 @@ def test_inside_a_transaction_the_outer_scope_is_back_afterwards() -> None:
         write_once(bob, INSERT, owner(bob))
         assert settings_now()[:2] == (str(bob.tenant_id), str(bob.user_id))
         assert read_once(bob, COUNT, {}) == [(1,)]
+
+
+@pytest.mark.django_db
+def test_a_write_in_the_scope_that_stands_goes_nowhere_else() -> None:
+    mara, bob = people()
+    with entered(mara):
+        with entered(bob):
+            assert len(write_once(mara, INSERT, owner(mara))) == 1  # not bob's, who stands
+            assert read_once(bob, COUNT, {}) == [(0,)]
+        with pytest.raises(ProgrammingError), entered(bob):
+            write_once(bob, INSERT, owner(mara))  # the policy refuses it
+        assert settings_now()[:2] == (str(mara.tenant_id), str(mara.user_id))
+        assert write_once(mara, f"{COUNT} where user_id <> %(user)s", owner(mara)) == [(0,)]
+        assert write_once(mara, COUNT, {}) == [(1,)]
+    assert write_once(bob, COUNT, {}) == [(0,)]
 
 
 @pytest.mark.django_db

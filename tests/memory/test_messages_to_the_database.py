@@ -91,5 +91,5 @@ def test_enqueueing(talk: Conversation, messages: Callable[..., int]) -> None:
 
 def test_a_note(talk: Conversation, messages: Callable[..., int]) -> None:
     add(talk.scope, text="I own a boat.")
-    # The operator's choice, the time zone; begin, lock, note, search rows, commit.
-    assert messages(lambda: add(talk.scope, text="I own a bicycle.")) == 7
+    # The operator's choice, the time zone; begin, lock and note, search rows, commit.
+    assert messages(lambda: add(talk.scope, text="I own a bicycle.")) == 6
