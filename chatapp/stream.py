@@ -52,7 +52,7 @@ class Stream:
 
     def send(self, frame: str) -> None:
         """Send a frame to every page that follows."""
-        for page in self.pages:
+        for page in list(self.pages):  # one that reads too slowly leaves them while it is sent this
             page.put(frame)
 
     def attach(self, page: Page, after: int) -> None:

@@ -627,6 +627,29 @@ def test_a_page_that_reads_too_slowly_is_told_to_come_back(
     assert code == frames.TOO_SLOW
 
 
+def test_a_page_that_reads_too_slowly_ends_no_reply(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is let go in the middle of the reply, which goes on for the others to its last word."""
+    monkeypatch.setattr(outbox, "UNHEARD_BUDGET", 10_000)
+    model.script(tokens=["word " * 100] * 40, per_token=0.02)
+    session = new_chat(mara)
+
+    @conversation
+    async def talk(browser: Browser) -> int | None:
+        slow = await browser.open(mara, session)
+        await slow.say("Tell me a lot")
+        while (frame := await slow.next())["type"] != "close":
+            pass
+        while replies.here().running:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        return slow.code
+
+    assert talk() == frames.TOO_SLOW
+    (_question, (_role, status, text)) = stored(mara, session)
+    assert (status, len(text)) == ("complete", 40 * 500)
+
+
 def test_what_was_learnt_is_shown_live(mara: Person, model: StubModel) -> None:
     model.script(text="Noted.")
     session = new_chat(mara)
