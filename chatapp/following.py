@@ -25,6 +25,7 @@ class Followed(Stream):
 
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     from_row: bool = False  # pages were shown the row's text, which the journal will tell again
+    coming: int = 0  # pages for which it is being read, and which follow it then
 
 
 class Following:
@@ -45,7 +46,11 @@ class Following:
         if stream is None:
             stream = Followed(page.visitor.scope, reply.session_id, reply.pk)
             self.streams[reply.pk] = stream
-        await self._read_on(stream)
+        stream.coming += 1
+        try:
+            await self._read_on(stream)
+        finally:
+            stream.coming -= 1
         if not self.hub.has(page):
             self.detach(page)
             return
@@ -63,7 +68,7 @@ class Following:
         """Forget a page, and what only it followed."""
         for reply_id, stream in list(self.streams.items()):
             stream.pages.discard(page)
-            if not stream.pages:
+            if not (stream.pages or stream.coming):
                 del self.streams[reply_id]
 
     def forget(self, reply_id: UUID) -> None:

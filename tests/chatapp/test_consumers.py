@@ -639,7 +639,7 @@ def test_a_page_that_reads_too_slowly_ends_no_reply(
     async def talk(browser: Browser) -> int | None:
         slow = await browser.open(mara, session)
         await slow.say("Tell me a lot")
-        while (frame := await slow.next())["type"] != "close":
+        while (await slow.next())["type"] != "close":
             pass
         while replies.here().running:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

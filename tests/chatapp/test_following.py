@@ -78,3 +78,34 @@ def test_what_the_row_told_is_not_told_again_by_the_journal(mara: Person) -> Non
         one.shelf.drop(reply.pk)
 
     talk()
+
+
+def test_a_page_that_comes_while_another_leaves_is_told_all(mara: Person) -> None:
+    """What is being read for it is not given up because nobody else follows it."""
+    session, who = new_chat(mara), visitor(mara)
+    (reply,) = said(mara, session, ("q", ""), status="streaming")
+
+    @two_processes
+    async def talk(one: Replies, two: Replies) -> None:
+        journal = Journal(["one "])
+        one.shelf.add(reply.pk, journal)
+        one.shelf.touch(soon=True)
+        await asyncio.sleep(0.2)
+        comes, leaves = FakePage(who, session.pk), FakePage(who, None)
+        two.add(comes)
+        two.add(leaves)
+        following = asyncio.ensure_future(two.following.follow(comes, reply, 0))
+        await asyncio.sleep(0)
+        two.detach(leaves)
+        await following
+        journal.push("two")
+        one.shelf.touch(soon=True)
+        await asyncio.sleep(0.2)
+        two.following._hear_frames({"reply": str(reply.pk), "n": 2})
+        await asyncio.sleep(0.2)
+        assert comes.text() == "one two"
+        two.detach(comes)
+        assert two.following.streams == {}
+        one.shelf.drop(reply.pk)
+
+    talk()
