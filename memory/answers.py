@@ -45,12 +45,13 @@ def complete_json(
     Rejected when no usable value came, other ProviderErrors as `stream` does.
     """
 
-    async def ask(client: Client) -> Any:
+    async def ask(client: Client, refused: Form | None = None) -> Any:
         place = endpoint.base_url, endpoint.model
         known = _forms.get(place)
         away: Failed | None = None
-        for form in [known] if known else list(Form):
-            last = known is not None or form is Form.WORDS
+        forms = [known] if known else [one for one in Form if one is not refused]
+        for form in forms:
+            last = form is forms[-1]
             # A server may answer 500 to a form that it does not know: then on to the next.
             attempts = ATTEMPTS if last else 1
             wanted = _wanted(form, messages, schema, name)
@@ -59,6 +60,11 @@ def complete_json(
                 value = _fitting(answer, accepts or schema)
             except Failed as failed:
                 unusable = failed.error.code == "provider_unusable"
+                # Another version of the server, or another one at its address, may know others.
+                if known and (unusable or failed.may_be_a_parameter):
+                    _forms.pop(place, None)
+                if known and failed.may_be_a_parameter:
+                    return await ask(client, refused=known)
                 if (failed.status or 0) >= 500:
                     away = failed
                 if last and unusable and away:

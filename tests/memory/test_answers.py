@@ -47,6 +47,26 @@ def test_a_server_that_breaks_on_schemas_is_asked_otherwise(stub: StubModel) -> 
     assert len(stub.requests) == 3
 
 
+def test_a_server_that_is_replaced_by_one_that_knows_less_is_asked_otherwise(
+    stub: StubModel,
+) -> None:
+    stub.script(answer={"facts": ["a"]})
+    assert facts(stub) == {"facts": ["a"]}
+    stub.refuse("json_schema")
+    assert [facts(stub), facts(stub)] == [{"facts": ["a"]}] * 2
+    assert len(stub.requests) == 4
+
+
+def test_after_an_answer_of_no_use_a_server_is_asked_in_all_forms(stub: StubModel) -> None:
+    stub.script(answer={"facts": ["a"]})
+    assert facts(stub) == {"facts": ["a"]}
+    stub.script(text="As you wish.", answer=None, kind="json")
+    with pytest.raises(Rejected):
+        facts(stub)
+    stub.script(answer={"facts": ["b"]}, kind="chat")
+    assert facts(stub) == {"facts": ["b"]}
+
+
 def test_a_server_that_fails_and_then_talks_is_one_to_be_asked_again(stub: StubModel) -> None:
     stub.script(text="Hello there!", kind="chat")
     stub.script(status=500, kind="json", times=2)
