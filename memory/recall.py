@@ -312,7 +312,8 @@ with given as (
     g.vector_part, g.text_part, g.always, %(now)s
   from given g join memory_memory m on m.id = g.memory_id
   where m.tenant_id = %(tenant)s and m.user_id = %(user)s
-  on conflict (tenant_id, user_id, reply, memory_id) do nothing
+  on conflict (tenant_id, user_id, reply, memory_id) do update
+    set injected = true where excluded.injected and not memory_recalled.injected
   returning tenant_id, user_id, memory_id, injected, at
 )
 insert into memory_usage (tenant_id, user_id, memory_id, recalled_count, last_recalled_at)
@@ -325,7 +326,8 @@ on conflict (memory_id) do update
 def record(scope: Scope, *, reply: UUID, recall: Recall) -> None:
     """Keep which memories were found for a reply, with rank and score, and which went in.
 
-    Once for each reply and memory. A memory that was erased meanwhile is left out.
+    Once for each reply and memory; what did not fit at first may go in later, by a search of the
+    model's own. A memory that was erased meanwhile is left out.
     """
     rows = [(one, True) for one in recall.memories] + [(one, False) for one in recall.passed_over]
     if not rows:

@@ -291,6 +291,21 @@ def test_what_was_recalled_is_kept_and_counted_once(mara: Scope, bob: Scope) -> 
     assert counts_for_replies(bob, [reply]) == {}
 
 
+def test_what_did_not_fit_and_was_searched_for_later_went_before_the_model(mara: Scope) -> None:
+    """A search of the model's own brings in what was passed over; it counts once."""
+    keep(mara, "The user owns a boat.")
+    found = recall(mara, question="boat", vector=None).memories
+    reply = uuid4()
+    record(mara, reply=reply, recall=Recall([], passed_over=found))
+    assert [source.injected for source in read_for_reply(mara, reply)] == [False]
+    for _again in range(2):
+        record(mara, reply=reply, recall=Recall(found))
+    assert [source.injected for source in read_for_reply(mara, reply)] == [True]
+    assert counts_for_replies(mara, [reply]) == {reply: 1}
+    with entered(mara):
+        assert Usage.objects.within(mara).get().recalled_count == 1
+
+
 def test_a_memory_that_was_erased_meanwhile_is_not_recorded(mara: Scope) -> None:
     memory = keep(mara, "The user is vegetarian.")
     recalled = ask(mara, "Am I vegetarian?")
