@@ -120,6 +120,8 @@ def _keep_following(over: threading.Event) -> None:
                 warm()
         except (DatabaseError, ProviderError) as error:
             logger.warning("the choice of embedder was not followed: %s", type(error).__name__)
+        except Exception:  # a damaged model, say: the operator may choose another one yet
+            logger.exception("the choice of embedder was not followed")
         finally:
             close_old_connections()
         over.wait(FOLLOW_SECONDS)

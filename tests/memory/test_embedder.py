@@ -506,6 +506,8 @@ def test_a_web_process_follows_the_operators_choice(monkeypatch: pytest.MonkeyPa
         tries.append("try")
         if len(tries) == 1:
             raise DatabaseError("away for a moment")
+        if len(tries) == 2:
+            raise RuntimeError("a model that can't be read")
         followed.set()
         return embedder.current()
 
