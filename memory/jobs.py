@@ -9,7 +9,8 @@
 
 Limits, each longer than the one before: a task's soft and hard limit (100 s and 110 s, settings),
 the lease (120 s), the broker's visibility timeout (900 s). A worker that is killed in the middle
-of a job leaves it to another within the lease and a sweep.
+of a job leaves it to another within the lease and a sweep; a job that is lost so again and again is
+parked like one that fails.
 """
 
 import json
@@ -80,6 +81,7 @@ class Claim:
     result: dict[str, Any]
     zone: ZoneInfo = UTC  # where the person is
     question: Embedded | None = None  # the vector of the person's message, if it came with the job
+    taken_over: bool = False  # from a runner that never came back
 
 
 # The switches as they stand now: a tenant's "off" binds; a session's word goes before the person's.
@@ -169,7 +171,10 @@ def enqueue(
 
 
 _CLAIM = """
-with mine as (
+with before as (
+  select state from memory_job
+  where tenant_id = %(tenant)s and user_id = %(user)s and id = %(id)s
+), mine as (
   update memory_job set state = 'running', lease_until = %(until)s, attempts = attempts + 1,
     -- that of now: a purge under way when the job was made did not see it, and what it bars is
     -- barred by the time at which it was said
@@ -182,7 +187,8 @@ with mine as (
   update memory_jobticket set due_at = %(until)s where job_id in (select id from mine)
 )
 select kind, source, session_key, step, attempts, generation, result::text,
-  (select u.time_zone from accounts_user u where u.id = %(user)s) from mine
+  (select u.time_zone from accounts_user u where u.id = %(user)s),
+  (select state = 'running' from before) from mine
 """
 
 
@@ -225,6 +231,7 @@ def claim(job_id: UUID) -> Claim | None:
         result=result,
         zone=zone_of(row[7] or ""),
         question=Embedded.unpacked(question) if question else None,
+        taken_over=row[8],
     )
 
 

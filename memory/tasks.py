@@ -33,8 +33,9 @@ def run_job(job_id: str) -> None:
     claimed = jobs.claim(UUID(job_id))
     if claimed is None:
         return
-    embedder.follow()
     try:
+        _give_up_what_kills(claimed)
+        embedder.follow()
         VERBS[claimed.kind](claimed)
     except Overtaken:
         logger.info("job %s was overtaken", claimed.id)
@@ -47,6 +48,12 @@ def run_job(job_id: str) -> None:
         logger.exception("job %s failed", claimed.id)
         jobs.release(claimed, AppError())
     jobs.tell(claimed)
+
+
+def _give_up_what_kills(claimed: Claim) -> None:
+    """Raise Unavailable for a job that has taken its worker with it in each of its tries."""
+    if claimed.taken_over and claimed.attempts > jobs.ATTEMPTS:
+        raise Unavailable("The worker was lost in the middle of it.", code="worker_lost")
 
 
 @shared_task(base=DjangoTask)

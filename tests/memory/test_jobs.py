@@ -103,6 +103,24 @@ def test_a_dead_runners_job_goes_to_another_and_the_first_writes_nothing_more(
     assert job_of(mara, job_id).result.get("late") is None
 
 
+def test_what_takes_its_worker_with_it_each_time_is_given_up_where_one_sees_it(
+    talk: Conversation,
+) -> None:
+    job_id = enqueue(talk.scope, talk.say("Hello."))
+    for _try in range(jobs.ATTEMPTS):
+        assert jobs.claim(job_id) is not None
+        with entered(talk.scope):
+            late = timezone.now() - timedelta(seconds=1)
+            Job.objects.within(talk.scope).update(lease_until=late)
+    run_job(str(job_id))
+    job = job_of(talk.scope, job_id)
+    assert job.state == Job.State.PARKED
+    assert "worker was lost" in job.last_error
+    assert jobs.retry_parked(talk.scope) == 1
+    run_job(str(job_id))
+    assert exchanges(talk.scope) == ["Hello."]
+
+
 def test_a_failure_pauses_longer_each_time_and_is_given_up_where_one_sees_it(
     talk: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
