@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -25,6 +25,7 @@ from memory import embedder, jobs
 from memory.answers import complete_json
 from memory.claims import same_claim, sentence
 from memory.consolidate import confirm, keep_version, stands_later, supersede
+from memory.embedder import Vector
 from memory.folding import words
 from memory.gate import Claimed, about_answering, pattern_refusal, persona_refusal
 from memory.jobs import WHOLE_SCOPE, Claim
@@ -44,6 +45,7 @@ from memory.prompts import (
 from memory.providers.base import Entry, provider
 from memory.stop_words import STOP_WORDS
 from memory.suspicion import reason_for_claim
+from memory.vectors import Vectors
 from memory.wishes import matter_of, told_apart, wish_of
 
 logger = logging.getLogger(__name__)
@@ -243,6 +245,14 @@ class _Found:
     drafts: list[tuple[Memory, Entry]] = field(default_factory=list)
     known: list[UUID] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    _vectors: dict[str, Vector] = field(default_factory=dict)
+
+    def vectors_of(self, texts: Sequence[str]) -> Vectors:
+        """Return the texts' vectors; each is embedded once, whatever it is held against."""
+        lacking = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if lacking:
+            self._vectors |= zip(lacking, embedder.embed(lacking), strict=True)
+        return cast("Vectors", np.stack([self._vectors[text] for text in texts]))
 
 
 def _checked(scope: Scope, answer: dict[str, Any], material: _Material) -> _Found:
@@ -260,9 +270,8 @@ def _checked(scope: Scope, answer: dict[str, Any], material: _Material) -> _Foun
     if not memories:
         return found
     entries = entries_of(memories)
-    vectors = embedder.embed([memory.text for memory in memories])
-    for memory, entry, vector in zip(memories, entries, vectors, strict=True):
-        code = _again(memory, vector, material, found)
+    for memory, entry in zip(memories, entries, strict=True):
+        code = _again(memory, material, found)
         if code:
             found.refused[code] += 1
         else:
@@ -270,21 +279,21 @@ def _checked(scope: Scope, answer: dict[str, Any], material: _Material) -> _Foun
     return found
 
 
-def _again(memory: Memory, vector: Any, material: _Material, found: _Found) -> str:
+def _again(memory: Memory, material: _Material, found: _Found) -> str:
     """Return why it is nothing new: known, or declined, in these or in other words."""
-    if _nearest(memory, vector, material.declined, declined=True):
+    if _nearest(memory, material.declined, found, declined=True):
         return "declined"
-    same = _nearest(memory, vector, material.known)
+    same = _nearest(memory, material.known, found)
     if same is not None:
         if same.source != memory.source:
             found.known.append(same.pk)
         return "known"
     drafts = [draft for draft, _entry in found.drafts]
-    return "known" if _nearest(memory, vector, drafts) else ""
+    return "known" if _nearest(memory, drafts, found) else ""
 
 
 def _nearest(
-    memory: Memory, vector: Any, others: Sequence[Memory], *, declined: bool = False
+    memory: Memory, others: Sequence[Memory], found: _Found, *, declined: bool = False
 ) -> Memory | None:
     """Return which of the others says the same; of declined ones also what nearly does.
 
@@ -305,11 +314,12 @@ def _nearest(
     ]
     if not rest:
         return None
-    wholes = embedder.embed([one.text for one in rest]) @ np.asarray(vector)
+    vectors = found.vectors_of([one.text for one in [memory, *rest]])
+    wholes = vectors[1:] @ vectors[0]
     if not declined:
         best = int(wholes.argmax())
         return rest[best] if wholes[best] >= SAME else None
-    matters = embedder.embed([matter_of(one.text) for one in [memory, *rest]])
+    matters = found.vectors_of([matter_of(one.text) for one in [memory, *rest]])
     means = (wholes + matters[1:] @ matters[0]) / 2
     for one, mean in zip(rest, means, strict=True):
         if mean >= (SAME_GROUND if _same_ground(one, memory) else DECLINED_SAME):

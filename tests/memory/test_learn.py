@@ -1,5 +1,6 @@
 """Persona and insights: off, by themselves, or proposed; checked hard, and never forced."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -152,9 +153,8 @@ def test_what_was_declined_is_known_in_other_words_and_its_contrary_is_not_it(
     """A56: rejected is not proposed again."""
     declined = keep(mara, first, kind="persona", status="declined", source=uuid4(), quote="-")
     memory = keep(mara, second, kind="persona", status="waiting", source=uuid4(), quote=quote)
-    (vector,) = embedder.embed([second])
     material = _Material([], [], [], [declined])
-    assert (_again(memory, vector, material, _Found()) == "declined") is again
+    assert (_again(memory, material, _Found()) == "declined") is again
 
 
 def test_a_pattern_is_known_as_declined_by_the_facts_that_it_rests_on(mara: Scope) -> None:
@@ -164,10 +164,34 @@ def test_a_pattern_is_known_as_declined_by_the_facts_that_it_rests_on(mara: Scop
     declined = keep(mara, text, kind="insight", status="declined", evidence=facts[:3])
     other = "The user is drawn to long outdoor sports."
     same = keep(mara, other, kind="insight", status="waiting", evidence=facts[1:])
-    (vector,) = embedder.embed([other])
-    assert _again(same, vector, _Material([], [], [], [declined]), _Found()) == "declined"
+    assert _again(same, _Material([], [], [], [declined]), _Found()) == "declined"
     same.evidence = [uuid4() for _ in range(3)]
-    assert _again(same, vector, _Material([], [], [], [declined]), _Found()) == ""
+    assert _again(same, _Material([], [], [], [declined]), _Found()) == ""
+
+
+def test_what_was_declined_is_embedded_once_however_much_is_held_against_it(
+    talk: Conversation, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        keep(talk.scope, f"The user collects thing {number}.", kind="persona", status="declined")
+    said = ["I cook slowly", "I walk early", "I paint birds", "I sing loudly"]
+    set_learning(talk.scope, mode="auto")
+    texts = [one.replace("I", "The user", 1) + "." for one in said]
+    teach(
+        model,
+        persona=[{"text": t, "quote": one} for t, one in zip(texts, said, strict=True)],
+    )
+    embedded: list[str] = []
+    embed = embedder.embed
+
+    def noted(texts: Sequence[str], **given: Any) -> Any:
+        embedded.extend(texts)
+        return embed(texts, **given)
+
+    monkeypatch.setattr(embedder, "embed", noted)
+    talk.learn(". ".join(said) + ". Always use bullet points.")
+    assert sorted(personas(talk.scope)) == sorted(texts)
+    assert embedded.count("The user collects thing 7.") == 1
 
 
 def test_a_wish_that_turned_takes_the_place_of_the_one_before(
