@@ -181,16 +181,26 @@ _cleaner = nh3.Cleaner(
 )
 
 
-# The page's title is its one h1; a reply's own headings go no higher than that of the reply.
-_HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
+# The page's title is its one h1, and a reply has an h2.
+_FIRST_HEADING, _LAST_HEADING = 3, 6
 
 
-def _html(text: str) -> str:
+def _html(text: str, outline: list[int]) -> str:
+    """Return the HTML of a text; `outline` has the levels that its headings stand under so far.
+
+    It is brought up to date. No heading is more than one level below what it stands under, however
+    many marks it has: who hears the page by its outline misses nothing.
+    """
     env: dict[str, Any] = {}
     tokens = _markdown.parse(text, env)
     for token in tokens:
+        if token.type == "heading_open":
+            level = int(token.tag[1:])
+            while outline and outline[-1] >= level:
+                outline.pop()
+            outline.append(level)
         if token.type in {"heading_open", "heading_close"}:
-            token.tag = _HEADINGS[token.tag]
+            token.tag = f"h{min(_FIRST_HEADING - 1 + len(outline), _LAST_HEADING)}"
         # Alignment comes as a style, which the page's policy forbids: a class instead.
         style = token.attrs.pop("style", None) if token.attrs else None
         if isinstance(style, str) and style.removeprefix("text-align:") in {"right", "center"}:
@@ -200,14 +210,14 @@ def _html(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def _remembered(text: str) -> str:
-    return _html(text)
+    return _html(text, [])
 
 
 def render(text: str) -> SafeString:
     """Return the text's Markdown as HTML that is safe to show."""
     if not text:
         return mark_safe("")
-    html = _remembered(text) if len(text) <= CACHED_CHARS else _html(text)
+    html = _remembered(text) if len(text) <= CACHED_CHARS else _html(text, [])
     return mark_safe(html)  # noqa: S308 - it comes out of the sanitiser
 
 
@@ -218,6 +228,7 @@ class Blocks:
         self.closed = ""
         self.open = ""
         self._tail = ""
+        self._outline: list[int] = []  # of what is finished
         self._next = 0.0
 
     def feed(self, text: str, now: float) -> tuple[str, str | None]:
@@ -241,15 +252,15 @@ class Blocks:
         end = self._where_the_last_block_begins()
         finished = ""
         if end:
-            finished = _html(self._tail[:end])
+            finished = _html(self._tail[:end], self._outline)
             self.closed += finished
             self._tail = self._tail[end:]
-        self.open = _html(self._tail)
+        self.open = self.now()
         return finished
 
     def now(self) -> str:
         """Return the HTML of everything that is not finished, without finishing any of it."""
-        return _html(self._tail)
+        return _html(self._tail, list(self._outline))
 
     def whole(self) -> SafeString:
         """Return the HTML of everything, as `render` would give it."""

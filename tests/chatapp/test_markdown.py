@@ -92,7 +92,22 @@ def test_tables_tasks_and_strikethrough() -> None:
 
 
 PIECES = [
-    *("- a", "  b", "1. x", "# h", "#", "---", "===", "> q", "```", "```py", "    code", ""),
+    *(
+        "- a",
+        "  b",
+        "1. x",
+        "# h",
+        "### h",
+        "##### h",
+        "#",
+        "---",
+        "===",
+        "> q",
+        "```",
+        "```py",
+        "    code",
+        "",
+    ),
     *("text *it*", "a | b", "--- | ---", "| 1 | 2 |", "", "", "[x]: http://a.example", "~~~"),
     *("\t- t", "+ [ ] z", "    - deep", "<div>", "***", "`a", "b`", "-", "1)", "&amp; \\* x"),
     *("http://c.example/e_f_g", "[l](http://a.example 'x')", "[x]", "naïve 日本語 👩‍👩‍👧"),
@@ -146,6 +161,22 @@ def test_headings_begin_below_the_pages_own() -> None:
     assert re.findall(r"<(h\d)>(\w+)</\1>", html) == [
         *(("h3", "One"), ("h4", "Two"), ("h5", "Three"), ("h6", "Four"), ("h3", "Six"))
     ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "levels"),
+    [
+        ("### ### #### ###", "3 3 4 3"),
+        ("# ### ## ####", "3 4 4 5"),
+        ("### ## #", "3 3 3"),
+        ("###### # ## ### #### ##### ######", "3 3 4 5 6 6 6"),
+    ],
+)
+def test_the_outline_of_a_reply_begins_below_its_own_heading_and_skips_no_level(
+    marks: str, levels: str
+) -> None:
+    text = "\n\n".join(f"{mark} Title" for mark in marks.split())
+    assert re.findall(r"<h(\d)>", render(text)) == levels.split()
 
 
 def test_a_block_that_is_hard_to_draw_is_drawn_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
