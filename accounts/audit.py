@@ -1,4 +1,8 @@
-"""Write down who did what; read it back for a tenant."""
+"""Write down who did what in a tenant."""
+
+from datetime import timedelta
+
+from django.utils import timezone
 
 from accounts.models import AuditEntry, Tenant, User
 from accounts.scope import entered_tenant
@@ -28,3 +32,23 @@ def record(
             reason=cut(one_line(reason), 300),
             ip=ip,
         )
+
+
+LOOKING = timedelta(hours=1)
+
+
+def record_look(tenant: Tenant, *, actor: User, action: str, ip: str | None) -> None:
+    """Write down that somebody looks at a page, once an hour for each address that they come from.
+
+    For pages of counts, which are opened again and again: what was done must not drown in them.
+    """
+    with entered_tenant(tenant.pk):
+        seen = AuditEntry.objects.filter(
+            tenant=tenant,
+            actor_id=actor.pk,
+            action=action,
+            ip=ip,
+            at__gt=timezone.now() - LOOKING,
+        )
+        if not seen.exists():
+            record(tenant, actor=actor, action=action, ip=ip)

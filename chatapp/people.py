@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from accounts.audit import record
+from accounts.audit import record, record_look
 from accounts.client import client_ip
 from accounts.door import MemberRequest, admin
 from accounts.errors import NotFound
@@ -112,7 +112,7 @@ def _counted_rows(tenant_id: int, page: list[Membership | Departure]) -> list[di
 def people(request: MemberRequest) -> HttpResponseBase:
     """Show who belongs to the tenant and how much is kept of each; never what."""
     query = clean_text(request.GET.get("q", "")).strip()
-    record(request.tenant, actor=request.user, action="people.listed", ip=client_ip(request))
+    record_look(request.tenant, actor=request.user, action="people.listed", ip=client_ip(request))
     found = _people(request.tenant.pk, query, request.GET.get("after", ""))
     shown = {"people": found.people, "q": query, "next": found.next}
     return render(request, "admin/people.html", shown)

@@ -83,6 +83,28 @@ def test_an_admin_sees_who_is_there_and_how_much_and_not_a_word_of_it(
     assert audit(ada.tenant)[-1].action == "people.listed"
 
 
+def test_looking_at_the_list_is_written_down_once_an_hour_for_each_admin_and_address(
+    ada: Person, known: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = reverse("people", args=[ada.tenant.slug])
+
+    def looks() -> int:
+        return [entry.action for entry in audit(ada.tenant)].count("people.listed")
+
+    for query in ("", "mar", "bob"):
+        ada.client.get(url, {"q": query})
+    assert looks() == 1
+    ada.client.get(url, REMOTE_ADDR="192.0.2.7")
+    assert looks() == 2
+    change_role(known.scope, role=Membership.Role.ADMIN, actor=ada.user)
+    known.client.force_login(known.user)
+    known.client.get(url)
+    assert looks() == 3
+    monkeypatch.setattr("accounts.audit.LOOKING", timedelta(0))  # the hour is over
+    ada.client.get(url)
+    assert looks() == 4
+
+
 def test_a_search_finds_people_by_name_or_address(ada: Person, known: Person) -> None:
     url = reverse("people", args=[ada.tenant.slug])
     for query, names in (("mar", ["Mara"]), ("BOB@", ["Bob"]), ("%", []), ("\0Bo\0b", ["Bob"])):
