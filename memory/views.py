@@ -74,7 +74,7 @@ def _list(request: MemberRequest) -> dict[str, Any]:
             if one != Memory.Status.DECLINED or of_state[one.value] or one.value == state
         ],
         "kinds": [
-            {"value": one.value, "label": one.label, "count": of_kind[one.value]}
+            {"value": one.value, "count": of_kind[one.value]}
             for one in Memory.Kind
             if of_kind[one.value] or one.value == kind
         ],

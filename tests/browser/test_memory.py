@@ -218,7 +218,7 @@ def test_what_could_not_be_learnt_is_learnt_by_itself_once_the_extractor_is_back
     learnt = reply.locator(".learnt")
     expect(learnt).to_contain_text("tried again by itself")
     memory = mara.another_tab(f"{mara.home}memory/")
-    expect(memory.page.locator(".notice")).to_contain_text("1 exchange waits to be remembered.")
+    expect(memory.page.locator(".notice")).to_contain_text("1 message waits to be remembered.")
     assert mara.memories() == []
 
     stub.reset()

@@ -66,6 +66,27 @@ def test_an_empty_page_says_what_to_do(client: Client, mara: Scope) -> None:
     assert "Nothing found" in shown(client.get(address(mara), {"q": "xylophone"}))
 
 
+@pytest.mark.parametrize(
+    ("kind", "one", "several", "explained"),
+    [
+        ("exchange", "Conversation", "Conversations", "word for word"),
+        ("fact", "Fact", "Facts", "Short statements about you"),
+        ("persona", "Preference", "Preferences", "how you like your answers"),
+        ("insight", "Pattern", "Patterns", "over time"),
+        ("note", "Note", "Notes", "added on this page yourself"),
+    ],
+)
+def test_what_sort_a_memory_is_stands_there_in_plain_words(
+    client: Client, mara: Scope, kind: str, one: str, several: str, explained: str
+) -> None:
+    keep(mara, "The user is vegetarian.", kind=kind)
+    page = shown(client.get(address(mara), {"kind": kind}))
+    assert re.search(rf'<p class="meta">{one}[ ,]', page)
+    assert re.search(rf"aria-current=\"true\">{several} <span", page)
+    assert re.search(rf'id="kind-explained">[^<]*{explained}', page)
+    assert 'id="kind-explained"' not in shown(client.get(address(mara)))
+
+
 def test_the_next_rows_come_by_a_cursor(client: Client, mara: Scope) -> None:
     for number in range(55):
         keep(mara, f"Memory number {number:02}.", status="past")
