@@ -140,18 +140,9 @@ class Hub:
         """Send a frame to every page that shows the session, in all processes."""
         for page in self.of_session(scope, session_id):
             page.put(frame)
-        self._to_peers(scope, {"session": str(session_id), "frame": frame})
-
-    def tell_person(self, scope: Scope, frame: str) -> None:
-        """Send a frame to every page of the person in this tenant, in all processes."""
-        for page in self.of_person(scope):
-            page.put(frame)
-        self._to_peers(scope, {"session": None, "frame": frame})
-
-    def _to_peers(self, scope: Scope, fields: dict[str, Any]) -> None:
         if self.has_peers:
             bell = {"type": "bell", "kind": "frame", "person": [scope.tenant_id, scope.user_id]}
-            self.publish(group_of(scope), bell | fields)
+            self.publish(group_of(scope), bell | {"session": str(session_id), "frame": frame})
 
     # Bells
 
@@ -192,9 +183,7 @@ class Hub:
 
     def _hear_frame(self, bell: Mapping[str, Any]) -> None:
         scope = Scope(*bell["person"])
-        session = bell.get("session")
-        pages = self.of_session(scope, UUID(session)) if session else self.of_person(scope)
-        for page in pages:
+        for page in self.of_session(scope, UUID(bell["session"])):
             page.put(bell["frame"])
 
     def hear_login_ended(self, bell: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Whole answers of the language model, for workers: a value that fits a schema, or a short text."""
+"""Whole answers of the language model, for workers: a value that fits a schema."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -77,15 +77,6 @@ def complete_json(
                 _forms[place] = form
                 return value
         raise AssertionError("the last form returns or raises")
-
-    return waited(endpoint.base_url, endpoint.api_key, timeout, ask)
-
-
-def complete_text(endpoint: Endpoint, messages: Sequence[Message], *, timeout: float = 60) -> str:
-    """Return a short answer as clean text; for code without an event loop."""
-
-    async def ask(client: Client) -> str:
-        return (await _answer(client, endpoint, {"messages": list(messages)})).strip()
 
     return waited(endpoint.base_url, endpoint.api_key, timeout, ask)
 

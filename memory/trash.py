@@ -100,10 +100,3 @@ def _erase(scope: Scope, rows: Sequence[tuple[UUID, UUID | None]]) -> None:
     memories = Memory.objects.within(scope)
     memories.filter(would_replace__in=ids).update(would_replace=None)
     memories.filter(pk__in=ids).delete()
-
-
-def days_left(memory: Memory) -> int | None:
-    """Return in how many days a memory leaves the trash, 0 for today; None if it is not in it."""
-    if memory.status != Memory.Status.TRASH or memory.trashed_at is None:
-        return None
-    return max(0, (memory.trashed_at + KEPT - timezone.now()).days)

@@ -7,7 +7,7 @@ import pytest
 
 from accounts.errors import Misconfigured, Rejected, Unavailable
 from memory import answers
-from memory.answers import complete_json, complete_text
+from memory.answers import complete_json
 from tests.memory.asking import ASKED, SCHEMA, endpoint
 from tests.stub_model import StubModel
 
@@ -137,11 +137,3 @@ def test_a_whole_answer_has_a_deadline(stub: StubModel) -> None:
     assert time.monotonic() - began < 15
     assert stub.requests[-1].wait()
     assert stub.requests[-1].disconnected
-
-
-def test_a_short_text(stub: StubModel) -> None:
-    stub.script(text=" A title\x00 \n", reasoning=["hm"])
-    assert complete_text(endpoint(stub), ASKED) == "A title"
-    stub.script(text=" ")
-    with pytest.raises(Rejected):
-        complete_text(endpoint(stub), ASKED)

@@ -13,11 +13,11 @@ from asgiref.sync import async_to_sync
 
 from accounts.errors import Misconfigured, ProviderError, Rejected, Unavailable
 from memory import llm, loops, model_server
-from memory.answers import complete_text
+from memory.answers import complete_json
 from memory.llm import Finish
 from memory.model_list import list_models
 from memory.model_server import Endpoint
-from tests.memory.asking import ASKED, ask, endpoint, outcome
+from tests.memory.asking import ASKED, SCHEMA, ask, endpoint, outcome
 from tests.stub_model import StubModel
 
 
@@ -153,7 +153,7 @@ def test_clients_of_many_endpoints_are_not_kept_for_ever(
 
 
 def test_an_interrupted_worker_closes_the_request(stub: StubModel) -> None:
-    stub.script(kind="chat", body="{}", first_token=30)
+    stub.script(kind="json", body="{}", first_token=30)
 
     class SoftTimeLimit(Exception):
         pass
@@ -165,7 +165,7 @@ def test_an_interrupted_worker_closes_the_request(stub: StubModel) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
         with pytest.raises(SoftTimeLimit):
-            complete_text(endpoint(stub), ASKED)
+            complete_json(endpoint(stub), ASKED, SCHEMA)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -175,18 +175,18 @@ def test_an_interrupted_worker_closes_the_request(stub: StubModel) -> None:
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_fork_has_clients_of_its_own(stub: StubModel) -> None:
-    assert complete_text(endpoint(stub), ASKED)
+    assert complete_json(endpoint(stub), ASKED, SCHEMA)
     child = os.fork()
     if not child:
         try:
-            os._exit(0 if complete_text(endpoint(stub), ASKED) else 1)
+            os._exit(0 if complete_json(endpoint(stub), ASKED, SCHEMA) else 1)
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
-    assert complete_text(endpoint(stub), ASKED)
+    assert complete_json(endpoint(stub), ASKED, SCHEMA)
 
 
 def test_the_loop_of_workers_can_be_stopped_and_starts_again(stub: StubModel) -> None:
-    assert complete_text(endpoint(stub), ASKED)
+    assert complete_json(endpoint(stub), ASKED, SCHEMA)
     loops.stop()
-    assert complete_text(endpoint(stub), ASKED)
+    assert complete_json(endpoint(stub), ASKED, SCHEMA)
