@@ -54,6 +54,7 @@ class Hub:
             "frame": self._hear_frame,
             "login_ended": self.hear_login_ended,
             "here": self._hear_here,
+            "missed": self._hear_missed,
         }
         self._groups: dict[str, int] = {EVERYBODY: 1}
         self._joined: set[str] = set()
@@ -210,8 +211,15 @@ class Hub:
             # The layer was away: what other processes and workers rang is lost.
             self._missed = False
             logger.info("the channel layer is back")
-            for page in self.all_pages():
-                page.put(frames.build("resync"))
+            self._read_anew()
+
+    def _hear_missed(self, bell: Mapping[str, Any]) -> None:
+        """What another process rang did not come: the pages here read what it was about."""
+        self._read_anew()
+
+    def _read_anew(self) -> None:
+        for page in self.all_pages():
+            page.put(frames.build("resync"))
 
     async def _say_here(self) -> None:
         while True:
@@ -236,8 +244,11 @@ class Hub:
                     async with asyncio.timeout(LAYER_SECONDS):
                         await layer.group_send(group, bell)
                 except Exception as error:  # redis', the socket's or the timeout's
-                    logger.warning("bells are lost: %s", type(error).__name__)
+                    if bell["kind"] != "missed":
+                        logger.warning("bells are lost: %s", type(error).__name__)
                     self._bells.clear()
+                    # In their place, as soon as the layer takes one again.
+                    self.publish(EVERYBODY, {"type": "bell", "kind": "missed"})
                     await asyncio.sleep(REST_SECONDS)
 
     async def _listen(self) -> None:

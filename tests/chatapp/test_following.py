@@ -1,8 +1,13 @@
 """Replies of another process, played by a second registry in the same loop."""
 
 import asyncio
+from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+from channels_redis.pubsub import RedisPubSubLoopLayer
+
+from chatapp import hub
 from chatapp.journal import Journal
 from chatapp.replies import Replies
 from tests.chatapp.conftest import FakePage, Person, new_chat, said, two_processes, visitor
@@ -107,5 +112,37 @@ def test_a_page_that_comes_while_another_leaves_is_told_all(mara: Person) -> Non
         two.detach(comes)
         assert two.following.streams == {}
         one.shelf.drop(reply.pk)
+
+    talk()
+
+
+def test_pages_elsewhere_read_anew_what_bells_were_lost_of(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is away for a moment, too short for anybody else to notice."""
+    model.script(tokens=NUMBERS[:5], per_token=0.02)
+    session, who = new_chat(mara), visitor(mara)
+    send, failing = RedisPubSubLoopLayer.group_send, asyncio.Event()
+
+    async def group_send(self: Any, group: str, message: dict[str, Any]) -> None:
+        if failing.is_set():
+            raise ConnectionError
+        await send(self, group, message)
+
+    monkeypatch.setattr(RedisPubSubLoopLayer, "group_send", group_send)
+    monkeypatch.setattr(hub, "REST_SECONDS", 0.1)
+
+    @two_processes
+    async def talk(one: Replies, two: Replies) -> None:
+        here, there = FakePage(who, session.pk), FakePage(who, session.pk)
+        one.add(here)
+        two.add(there)
+        await asyncio.sleep(0.2)
+        failing.set()
+        await one.begin(here, session.pk, "Count", uuid4())
+        await here.until("finished")
+        assert "finished" not in [frame["type"] for frame in there.sent]
+        failing.clear()
+        await there.until("resync")
 
     talk()
