@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import Error, connection
 
+from accounts.scope import Scope, entered, read_once, write_once
 from chatapp import steps
 
 type Run = Callable[[Callable[[], Any]], Any]
@@ -83,3 +84,102 @@ def test_where_few_are_in_the_pool_each_step_gives_its_own_back(
     monkeypatch.setitem(settings.DATABASES["default"]["OPTIONS"]["pool"], "max_size", 4)
     run(backend)
     assert not held(thread)
+
+
+SCOPE, OTHER = Scope(901, 902), Scope(903, 904)
+
+
+def shown_to() -> tuple[str, str]:
+    """Return the scope that the policies read on this thread's connection now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select coalesce(current_setting('app.tenant_id', true), ''),"
+            " coalesce(current_setting('app.user_id', true), '')"
+        )
+        tenant, user = cursor.fetchone()
+        return tenant, user
+
+
+def cut(pid: int) -> None:
+    with psycopg.connect(**parameters()) as other:
+        other.execute("select pg_terminate_backend(%s, 5000)", [pid])
+
+
+def _raises() -> None:
+    with entered(SCOPE):
+        raise RuntimeError
+
+
+def _ends_the_task() -> None:
+    with entered(SCOPE), entered(OTHER):
+        raise KeyboardInterrupt
+
+
+def _fails() -> None:
+    with entered(SCOPE), connection.cursor() as cursor:
+        cursor.execute("select 1 / 0")
+
+
+def _fails_unnoticed() -> None:
+    with suppress(Error):
+        read_once(SCOPE, "select 1 / 0", {})
+
+
+def _fails_within_and_goes_on() -> None:
+    with entered(SCOPE):
+        with suppress(Error), entered(OTHER):
+            write_once(SCOPE, "select 1 / 0", {})
+        assert shown_to() == ("901", "902")
+
+
+def _takes_too_long() -> None:
+    read_once(SCOPE, "select pg_sleep(5)", {}, within_ms=10)
+
+
+def _takes_too_long_within() -> None:
+    with entered(SCOPE):
+        with suppress(Error):
+            read_once(OTHER, "select pg_sleep(5)", {}, within_ms=10)
+        assert shown_to() == ("901", "902")
+
+
+def _is_cut_within() -> None:
+    with entered(SCOPE), entered(OTHER):
+        cut(backend())
+        backend()
+
+
+def _is_cut_unnoticed() -> None:
+    with suppress(Error), entered(SCOPE):
+        cut(backend())
+        backend()
+
+
+def _is_cut_behind_its_work() -> None:
+    with suppress(Error), entered(SCOPE):
+        cut(backend())
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        _raises,
+        _ends_the_task,
+        _fails,
+        _fails_unnoticed,
+        _fails_within_and_goes_on,
+        _takes_too_long,
+        _takes_too_long_within,
+        _is_cut_within,
+        _is_cut_unnoticed,
+        _is_cut_behind_its_work,
+    ],
+)
+def test_however_a_step_ends_the_next_has_nobodys_scope(run: Run, ends: Callable[[], None]) -> None:
+    run(backend)
+    with suppress(BaseException):
+        run(ends)
+    assert run(shown_to) == ("", "")
+    assert run(lambda: connection.in_atomic_block) is False
+    assert run(lambda: read_once(OTHER, "select current_setting('app.user_id')", {})) == [("904",)]
+    assert run(shown_to) == ("", "")
