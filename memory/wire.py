@@ -16,7 +16,8 @@ import orjson
 from accounts.text import clean_text
 
 LONGEST_LINE = 1024 * 1024
-MOST_CALLS = 16  # of tools, in one answer
+MOST_CALLS = 16  # of tools, that are taken from one answer; what comes behind them is left out
+MOST_BEGUN = 256  # an answer with more is no honest one
 ARGUMENT_CHARS = 64_000
 # Servers refuse a whole prompt in which an earlier call's name has any other character.
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -173,6 +174,7 @@ class ArrivingCalls:
 
     def __init__(self) -> None:
         self._calls: list[_Arriving] = []
+        self._length = 0
 
     def push(self, piece: Any) -> None:
         """Take in one entry of `tool_calls`, or a `function_call` of the older form."""
@@ -192,7 +194,8 @@ class ArrivingCalls:
         if name and name != call.name:
             call.name += name
         call.arguments += _text(arguments)
-        if len(call.arguments) > ARGUMENT_CHARS:
+        self._length += len(_text(arguments))
+        if len(call.arguments) > ARGUMENT_CHARS or self._length > MOST_CALLS * ARGUMENT_CHARS:
             raise TooLong
 
     def _call(self, index: object, id: str, name: str) -> _Arriving | None:
@@ -203,18 +206,16 @@ class ArrivingCalls:
                 break  # a piece without a sign goes to the newest, or begins one
         if not (id or name):
             return None
-        if len(self._calls) == MOST_CALLS:
+        if len(self._calls) == MOST_BEGUN:
             raise TooLong
         self._calls.append(_Arriving(index))
         return self._calls[-1]
 
     def all(self) -> tuple[ToolCall, ...]:
-        """Return the calls in the order in which they began, each with an id of its own."""
+        """Return the first calls, in the order in which they began, each with an id of its own."""
         taken: set[str] = set()
         calls = []
-        for call in self._calls:
-            if not call.name.strip():
-                continue
+        for call in [call for call in self._calls if call.name.strip()][:MOST_CALLS]:
             id = clean_text(call.id)[:64]
             if not id or id in taken or not id.isascii() or not id.isprintable():
                 id = new_call_id()

@@ -497,6 +497,17 @@ def test_many_calls_at_once_have_an_end(mara: Person, model: StubModel) -> None:
     assert len(done) <= MOST_ACTS
 
 
+def test_a_hundred_calls_in_one_answer_do_not_fail_the_reply(
+    mara: Person, model: StubModel
+) -> None:
+    session = new_chat(mara)
+    acts(model, [call("save_memory", text=f"The user owns boat {n}.") for n in range(100)])
+    chat(mara, session, "Remember that I own " + ", ".join(f"boat {n}" for n in range(100)))
+    assert last_reply(mara, session).status == "complete"
+    assert len(last_reply(mara, session).tool_calls or []) == MOST_ACTS
+    assert "Enough" in json.loads(model.asked("chat")[-1].results[-1])["error"]
+
+
 def test_calls_without_a_word_end_with_one(mara: Person, model: StubModel) -> None:
     session = new_chat(mara)
     model.script(tokens=[], kind="chat")

@@ -9,7 +9,10 @@ import pytest
 
 from accounts.text import clean_text
 from memory.wire import (
+    ARGUMENT_CHARS,
     LONGEST_LINE,
+    MOST_BEGUN,
+    MOST_CALLS,
     EventReader,
     ReplyReader,
     ShownText,
@@ -209,11 +212,30 @@ def test_what_is_no_call_is_none(odd: Any) -> None:
     assert reader.calls == ()
 
 
-def test_more_calls_than_anything_honest_are_too_long() -> None:
-    many = [{"id": str(n), "function": {"name": "f", "arguments": ""}} for n in range(17)]
-    chunk = {"choices": [{"delta": {"tool_calls": many}}]}
+def calling(pieces: list[dict[str, Any]]) -> bytes:
+    chunk = {"choices": [{"delta": {"tool_calls": pieces}}]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("sign", ["index", "id"])
+def test_of_many_calls_the_first_are_taken_and_no_piece_of_another_gets_into_them(
+    sign: str,
+) -> None:
+    many: list[dict[str, Any]] = []
+    for n in range(100):
+        marked = {"index": n} if sign == "index" else {}
+        begins = {**marked, "id": f"c{n}", "function": {"name": "f", "arguments": '{"n": '}}
+        many += [begins, {**marked, "function": {"arguments": f"{n}}}"}}]
+    calls = read(calling(many)).calls
+    assert len(calls) == MOST_CALLS
+    assert [json.loads(call.arguments) for call in calls] == [{"n": n} for n in range(MOST_CALLS)]
+
+
+@pytest.mark.parametrize(("count", "chars"), [(MOST_BEGUN + 1, 0), (20, ARGUMENT_CHARS)])
+def test_more_calls_than_anything_honest_are_too_long(count: int, chars: int) -> None:
+    function = {"name": "f", "arguments": "x" * chars}
     with pytest.raises(TooLong):
-        read(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        read(b"".join(calling([{"id": str(n), "function": function}]) for n in range(count)))
 
 
 def test_a_calls_name_has_only_what_every_server_takes_back() -> None:
