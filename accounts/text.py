@@ -34,7 +34,8 @@ def required_text(text: object, *, what: str, max_chars: int, max_bytes: int | N
         raise InvalidInput(f"{what} is too long: {len(text):,} of {max_chars:,} characters.")
     size = len(text.encode())
     if max_bytes is not None and size > max_bytes:
-        raise InvalidInput(f"{what} is too long: {size // 1024:,} of {max_bytes // 1024:,} KiB.")
+        begun = -(-size // 1024)
+        raise InvalidInput(f"{what} is too long: {begun:,} of {max_bytes // 1024:,} KiB.")
     return text
 
 

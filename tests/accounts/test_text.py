@@ -25,6 +25,11 @@ def test_required_text_is_text_that_shows_and_fits(given: object) -> None:
         required_text(given, what="It", max_chars=10, max_bytes=10)
 
 
+def test_a_text_that_is_a_little_too_long_is_not_said_to_be_just_as_long_as_it_may_be() -> None:
+    with pytest.raises(InvalidInput, match="65 of 64 KiB"):
+        required_text("é" * 32_769, what="It", max_chars=65_536, max_bytes=65_536)
+
+
 def test_required_text_comes_back_stripped() -> None:
     assert required_text(" Ada\x00 ", what="It", max_chars=3, max_bytes=3) == "Ada"
 
