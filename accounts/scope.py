@@ -23,6 +23,10 @@ class Scope:
                 raise ValueError("a scope needs the ids of a tenant and a user")
 
 
+_SET = """
+select '', '', set_config('app.tenant_id', %(app_tenant)s, true),
+  set_config('app.user_id', %(app_user)s, true)
+"""
 # The before is read in a materialised step, so that it can't be what is being set.
 _SWITCH = """
 with before as materialized (select coalesce(current_setting('app.tenant_id', true), '') as tenant,
@@ -33,15 +37,21 @@ select tenant, person, set_config('app.tenant_id', %(app_tenant)s, true),
 
 
 def _switch(
-    tenant: str, user: str, query: str = "", given: Mapping[str, Any] | None = None
+    tenant: str,
+    user: str,
+    query: str = "",
+    given: Mapping[str, Any] | None = None,
+    *,
+    nested: bool = True,
 ) -> tuple[tuple[str, str], list[tuple[Any, ...]]]:
-    """Set what the policies read, until the transaction ends; return what was set before.
+    """Set what the policies read, until the transaction ends; return what the outer one set before.
 
     With it the rows of the query that travels in the same message: the last statement's.
     """
     with connection.cursor() as cursor:
         settings = {"app_tenant": tenant, "app_user": user}
-        cursor.execute(f"{_SWITCH};{query}" if query else _SWITCH, {**(given or {}), **settings})
+        switch = _SWITCH if nested else _SET
+        cursor.execute(f"{switch};{query}" if query else switch, {**(given or {}), **settings})
         before, person = cursor.fetchone()[:2]
         while cursor.nextset():
             pass
@@ -64,7 +74,7 @@ def _entered(
 ) -> Iterator[list[tuple[Any, ...]]]:
     nested = connection.in_atomic_block
     with transaction.atomic():
-        before, rows = _switch(tenant, user, query, given)
+        before, rows = _switch(tenant, user, query, given, nested=nested)
         outer = _standing()
         _stand((tenant, user))
         try:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -212,14 +213,20 @@ ELSEWHERE = {
 }
 
 
-def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memory:
+def add(
+    scope: Scope,
+    *,
+    text: str,
+    origin: str = Memory.Origin.PROFILE,
+    zone: ZoneInfo | None = None,
+) -> Memory:
     """Return the note that a person just added by hand, findable at once.
 
     The same claim again is confirmed instead. What reads like an order to the assistant waits for
     review, and so does, untrusted, what is of another origin than the person's own words. With the
     embedder away or slow the note is kept and found by its words (`.by_words`), by its meaning
-    once a job has made its vector. Raises InvalidInput for a blank or too long text. Call it
-    outside a transaction.
+    once a job has made its vector. `zone` is where the person is, if that is known; else it is
+    looked up. Raises InvalidInput for a blank or too long text. Call it outside a transaction.
     """
     text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
     elsewhere = ELSEWHERE.get(Memory.Origin(origin), "")
@@ -237,7 +244,7 @@ def add(scope: Scope, *, text: str, origin: str = Memory.Origin.PROFILE) -> Memo
             safety=is_safety(text),
         )
     )
-    return keep(scope, note, embedded_or_later(note))
+    return keep(scope, note, embedded_or_later(note, zone=zone))
 
 
 _SAME = (
@@ -271,20 +278,22 @@ def keep(scope: Scope, note: Memory, entry: Entry | None) -> Memory:
     return note
 
 
-def embedded_or_later(memory: Memory) -> Entry | None:
+def embedded_or_later(memory: Memory, *, zone: ZoneInfo | None = None) -> Entry | None:
     """Return what the memory is found by: by its words alone, if no embedder answers in time.
 
     None for what may not be recalled.
     """
     if not findable(memory):
         return None
-    return all_embedded_or_later([memory])[0]
+    return all_embedded_or_later([memory], zone=zone)[0]
 
 
-def all_embedded_or_later(memories: Sequence[Memory]) -> list[Entry]:
+def all_embedded_or_later(
+    memories: Sequence[Memory], *, zone: ZoneInfo | None = None
+) -> list[Entry]:
     """Return what each of these memories is found by; they wait for the embedder together."""
     embedder.follow()  # what another one makes now would be found by nobody
-    return entries_in_time(memories)
+    return entries_in_time(memories, zone=zone)
 
 
 def make_findable(

@@ -18,6 +18,7 @@ from accounts.errors import InvalidInput
 from accounts.scope import Scope, read_once
 from accounts.text import clean_text, cut
 from accounts.web import SeeOther, whole_cursor
+from accounts.zones import zone_of
 from memory import edit as verbs
 from memory.exchange import read_sessions
 from memory.find import Hit
@@ -137,7 +138,7 @@ def memory_add(request: MemberRequest) -> HttpResponseBase:
     """Keep a note; a script gets the new row for the top of its list."""
     text = request.POST.get("text", "")
     try:
-        added = add(request.membership.scope, text=text)
+        added = add(request.membership.scope, text=text, zone=zone_of(request.user.time_zone))
     except InvalidInput as error:
         refused = {"draft": text, "error": error.message}
         if request.htmx:

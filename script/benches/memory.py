@@ -230,13 +230,15 @@ class Changes:
             )
         )
 
-    def _entry(self, memory: Any) -> Any:
+    def _entry(self, memory: Any, *, zone: Any = None) -> Any:
+        from accounts.zones import zone_of
         from memory.embedder import current
         from memory.keys import entries_of
         from memory.vectors import Embedded
 
         known = {memory.text: Embedded(current().name, self.vector)}
-        return entries_of([memory], known=known)[0]
+        # A worker's job and a page know where the person is.
+        return entries_of([memory], known=known, zone=zone or zone_of("UTC"))[0]
 
     @staticmethod
     def _text() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from accounts.zones import zone_of
 from memory import embedder
 from memory.models import Job
 from memory.remember import add, enqueue_exchange
@@ -93,3 +94,5 @@ def test_a_note(talk: Conversation, messages: Callable[..., int]) -> None:
     add(talk.scope, text="I own a boat.")
     # The operator's choice, the time zone; begin, lock and note, search rows, commit.
     assert messages(lambda: add(talk.scope, text="I own a bicycle.")) == 6
+    # A page knows the time zone.
+    assert messages(lambda: add(talk.scope, text="I own a kayak.", zone=zone_of("UTC"))) == 5
