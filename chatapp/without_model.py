@@ -58,7 +58,7 @@ def text(
     elif note:
         parts.append(note)
     elif not (told or waiting):
-        parts.append(_("Nothing that I remember bears on your message."))
+        parts.append(_("Beyond this session, I remember nothing that bears on your message."))
     if not (told or waiting):
         parts.append(
             _(
