@@ -9,6 +9,7 @@ operator and a tenant's admin see how far it is (memory/standing.py).
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -165,15 +166,14 @@ def note_run(**figures: object) -> None:
 def notice_another_embedder() -> bool:
     """Tell whether the embedder, its vectors' length or the provider is another than before.
 
-    Then everybody's memories are queued. Raises ProviderError when the provider is away; it is
-    then noticed again.
+    Then everybody's memories are queued, each person's in a transaction of its own: nobody waits
+    for the others, nor for a provider outside the database. Raises ProviderError when the provider
+    is away; it is then noticed again.
     """
     name, dims, where = embedder.follow().name[:120], embedder.known_dims(), mark_of_provider()
-    with transaction.atomic():  # the note that it was seen, and the jobs: both or neither
-        with connection.cursor() as cursor:
-            cursor.execute("select pg_try_advisory_xact_lock(%s)", [_NOTICE_LOCK])
-            if not cursor.fetchone()[0]:
-                return False  # another sweep is at it
+    with _alone() as alone:
+        if not alone:
+            return False  # another sweep is at it
         row = ModelSettings.objects.filter(only=True).first() or ModelSettings()
         before = row.embedded_with
         if before == name and dims is None:
@@ -192,5 +192,21 @@ def notice_another_embedder() -> bool:
                 now["embedded_before"] = before
             elif row.embedded_before == name:
                 now["embedded_before"] = ""
-        ModelSettings.objects.update_or_create(only=True, defaults=now)
+        # Last, so that what was not done is noticed again; as is what was chosen meanwhile.
+        ModelSettings.objects.get_or_create(only=True)
+        ModelSettings.objects.filter(only=True, embedded_with=before).update(**now)
     return another
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Let one process at a time be at it, across its transactions; tell whether it is this one."""
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_try_advisory_lock(%s)", [_NOTICE_LOCK])
+        alone = bool(cursor.fetchone()[0])
+    try:
+        yield alone
+    finally:
+        if alone:
+            with connection.cursor() as cursor:
+                cursor.execute("select pg_advisory_unlock(%s)", [_NOTICE_LOCK])

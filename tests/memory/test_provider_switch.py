@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 
 from accounts.errors import Unavailable
 from accounts.scope import Scope, entered
-from memory import trash
+from memory import reembed, trash
 from memory.edit import edit, forget
 from memory.models import ModelSettings, Posting, SearchKey, SearchRow, SearchTotals
 from memory.providers.base import provider
+from memory.providers.plain import PlainProvider
 from memory.purge import What, purge
 from memory.reembed import Progress, embedding_progress, notice_another_embedder
 from memory.remember import add
@@ -123,6 +125,43 @@ def test_what_is_erased_under_another_provider_is_in_our_tables_no_more(
         cursor.execute("set constraints all immediate")  # what a commit would find
     assert in_our_tables(mara) == {}
     assert provider().list(mara, model="all-MiniLM-L6-v2-int8") == set()
+
+
+def test_a_provider_elsewhere_is_not_waited_for_with_anybodys_rows_held(
+    mara: Scope, bob: Scope, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for scope in (mara, bob):
+        add(scope, text="I own a boat.")
+    notice_another_embedder()
+    settings.MEMORY_PROVIDER = PLAIN
+    inside = len(connection.savepoint_ids)
+    depths: list[int] = []
+    for verb in ("purge", "list"):
+        act = getattr(PlainProvider, verb)
+
+        def noted(*args: Any, act: Any = act, **kwargs: Any) -> Any:
+            depths.append(len(connection.savepoint_ids))
+            return act(*args, **kwargs)
+
+        monkeypatch.setattr(PlainProvider, verb, noted)
+    assert notice_another_embedder() is True
+    assert len(depths) >= 4
+    assert set(depths) == {inside}
+
+
+def test_of_two_sweeps_one_sees_to_a_change(mara: Scope, settings: Any) -> None:
+    add(mara, text="I own a boat.")
+    notice_another_embedder()
+    settings.MEMORY_PROVIDER = PLAIN
+    with psycopg.connect(**_address()) as other:
+        other.execute("select pg_advisory_lock(%s)", [reembed._NOTICE_LOCK])
+        assert notice_another_embedder() is False
+    assert notice_another_embedder() is True
+
+
+def _address() -> dict[str, Any]:
+    database = connection.get_connection_params()
+    return {name: database[name] for name in ("host", "port", "user", "password", "dbname")}
 
 
 def test_a_provider_that_is_away_is_asked_again_by_the_next_sweep(
