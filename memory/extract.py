@@ -178,7 +178,7 @@ def _near(claimed: Claim, exchange: Exchange) -> list[Hit]:
         vector=question.vector,
         model=question.model,
         limit=KNOWN_FACTS,
-        today=exchange.question.at.date(),
+        today=exchange.question.at.astimezone(claimed.zone).date(),
         here=Here([exchange.question.id], exchange.session_key),
         kinds=CLAIMS,
     )

@@ -24,6 +24,7 @@ from tests.memory.conftest import (
     facts,
     fail,
     job_of,
+    keep,
     recalled,
     run,
 )
@@ -45,6 +46,20 @@ def test_a_fact_is_kept_with_its_quote_and_source(talk: Conversation, model: Stu
     assert (fact.kind, fact.origin, fact.quote) == ("fact", "own_words", "I'm vegetarian")
     assert (fact.source, fact.session_key) == (talk.exchanges[0].question.id, talk.session)
     assert job.result["facts"] == [str(fact.pk)]
+
+
+def test_what_is_known_of_a_day_is_looked_for_by_the_persons_own_calendar(
+    talk: Conversation, model: StubModel
+) -> None:
+    """It is the 1st in UTC and the 2nd in Shanghai: there the 1st is yesterday."""
+    User.objects.filter(pk=talk.scope.user_id).update(time_zone="Asia/Shanghai")
+    for number in range(20):
+        at = datetime(2026, 1, 1 + number, tzinfo=UTC)
+        keep(talk.scope, f"The user had a good hour in team {number}.", valid_from=at)
+    keep(talk.scope, "The user saw Jonas.", valid_from=datetime(2026, 3, 1, 4, tzinfo=UTC))
+    talk.remember("I had it good yesterday.", at=datetime(2026, 3, 1, 17, 30, tzinfo=UTC))
+    [request] = model.asked("json")
+    assert "The user saw Jonas." in request.prompt
 
 
 def test_the_extractor_is_told_the_persons_date_zone_and_words(
