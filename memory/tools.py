@@ -318,7 +318,7 @@ class Toolbox:
                     "id": self._handle(one.id),
                     "memory": str(one.id),
                     "kind": str(one.kind),
-                    "since": one.at.date().isoformat(),
+                    "since": one.at.astimezone(found.zone).date().isoformat(),
                     "score": round(one.score, 2),
                 }
                 for one in found.memories

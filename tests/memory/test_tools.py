@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 import memory
+from accounts.models import User
 from accounts.scope import Scope, entered
 from memory import tools
 from memory.models import Memory
@@ -17,7 +18,7 @@ from memory.tombstones import bar, barred
 from memory.tool_prompts import named_in, spelt_out
 from memory.tools import Allowed, Toolbox, borne_out
 from memory.wire import ToolCall
-from tests.memory.conftest import facts
+from tests.memory.conftest import facts, keep
 
 pytestmark = pytest.mark.django_db
 
@@ -115,6 +116,14 @@ def test_a_change_about_somebody_else_is_none(mara: Scope) -> None:
     changed = use(toolbox, "update_memory", id=jack.pk.hex[:8], text="The user lives in Bergen.")
     assert "somebody else" in changed["error"]
     assert facts(mara) == ["Jack lives in Oslo."]
+
+
+def test_a_search_tells_days_as_they_are_where_the_person_is(mara: Scope) -> None:
+    User.objects.filter(pk=mara.user_id).update(time_zone="Asia/Shanghai")
+    late = datetime(2026, 3, 1, 17, 30, tzinfo=UTC)
+    keep(mara, "The user owns a boat.", created_at=late)
+    (found,) = use(box(mara, "What of my boat?"), "search_memory", query="boat")["found"]
+    assert found["since"] == "2026-03-02"
 
 
 def test_what_a_search_finds_can_close_nothing_and_is_bounded(mara: Scope) -> None:
