@@ -18,7 +18,7 @@ from chatapp.context import memory_counts
 from chatapp.hub import Hub
 from chatapp.models import ChatSession, Message
 from chatapp.running import Running
-from chatapp.steps import step
+from chatapp.steps import insist, step
 from chatapp.turn import Begun, Ended
 from memory.learnt import learnt_for_replies
 from memory.recall import Recall, counts_for_replies
@@ -100,6 +100,13 @@ class News:
         self.ring(scope, "ended", reply=str(ended.reply.pk))
         self.row(scope, ended.session, running=ended.next is not None, learnt=ended.learnt)
 
+    async def found_ended(self, scope: Scope, tenant: Tenant, reply: Message) -> None:
+        """Show the end of a reply as it is stored, and its session as it stands."""
+        self.hub.tell_session(scope, reply.session_id, await self.end_of(scope, tenant, reply))
+        self.ring(scope, "ended", reply=str(reply.pk))
+        self.ring(scope, "session", session=str(reply.session_id))
+        await self._read_row(scope, reply.session_id)
+
     async def end_of(self, scope: Scope, tenant: Tenant, reply: Message) -> str:
         """Return the frame that shows a reply as it is stored."""
         view = await step(_with_memory, scope, reply)
@@ -109,7 +116,7 @@ class News:
         """Show a question that was stored elsewhere, to the pages here."""
         tenant = self.hub.tenant_of(scope)
         if tenant is not None and self.hub.of_session(scope, session_id):
-            begun = await step(turn.begun, scope, message_id)
+            begun = await insist(partial(turn.begun, scope, message_id))
             if begun is not None:
                 frame = _stored_frame(begun, shown.shown_reply(begun.reply), tenant)
                 for page in self.hub.of_session(scope, session_id):
@@ -125,7 +132,8 @@ class News:
         tenant, zone = self.hub.tenant_of(scope), self.hub.zone_of(scope)
         if tenant is None or zone is None:
             return
-        learnt, row, counts = await step(_learnt_and_row, scope, session_id, reply_id, zone)
+        read = partial(_learnt_and_row, scope, session_id, reply_id, zone)
+        learnt, row, counts = await insist(read)
         count = frames.build("memory", html=shown.memory_count_html(counts))
         for page in self.hub.of_person(scope):
             page.put(count)
@@ -171,7 +179,7 @@ class News:
         zone, tenant = self.hub.zone_of(scope), self.hub.tenant_of(scope)
         if zone is None or tenant is None:
             return
-        row = await step(partial(sessions.row, scope, session_id, zone=zone))
+        row = await insist(partial(sessions.row, scope, session_id, zone=zone))
         if row is not None:
             self._put_row(scope, row, tenant)
 

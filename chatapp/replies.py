@@ -17,7 +17,7 @@ process that writes, wherever it was asked for. The parts:
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 
 from django.db import Error as DatabaseError
 
-from accounts.errors import AppError
+from accounts.errors import AppError, NotFound
 from accounts.models import Tenant
 from accounts.scope import Scope
 from chatapp import frames, sessions, turn
@@ -39,7 +39,7 @@ from chatapp.news import News
 from chatapp.recovery import Recovery
 from chatapp.retrieval import Vector, drop, vector_of
 from chatapp.running import LOST, Ending, Running, Status
-from chatapp.steps import Away, step
+from chatapp.steps import Away, insist, step
 from chatapp.turn import Begun, Ended, Turn
 from chatapp.warming import Warming
 from chatapp.writing import Writer
@@ -47,7 +47,6 @@ from chatapp.writing import Writer
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 5.0
-FINISH_TRIES = 6
 
 
 class Replies:
@@ -287,28 +286,31 @@ class Replies:
             question=running.question,
             claiming=not self.stopping,
         )
-        ended = await self._insist(store)
-        if ended is not None:
-            self._forget(running)
-            if ended.next is not None:
-                self._run(ended.next, running.tenant)
-            self.news.finished(running, ended)
+        ended = await insist(store, wanted=lambda: not self.stopping)
+        if ended is None:
+            await self._show_stored_end(running)
+            return
+        self._forget(running)
+        if ended.next is not None:
+            self._run(ended.next, running.tenant)
+        self.news.finished(running, ended)
 
     def _forget(self, running: Running) -> None:
         if self.running.get(running.reply_id) is running:
             del self.running[running.reply_id]
 
-    async def _insist[R](self, work: Callable[[], R]) -> R:
-        """Return what the step returns; try again while the database is away."""
-        for tried in range(FINISH_TRIES):
-            try:
-                return await step(work)
-            except DatabaseError:
-                if tried == FINISH_TRIES - 1 or self.stopping:
-                    raise
-                logger.warning("a reply's end can't be stored yet: the database is away")
-                await asyncio.sleep(0.5 * 2**tried)
-        raise AssertionError("unreachable")
+    async def _show_stored_end(self, running: Running) -> None:
+        """Show the end of a reply that is no longer ours, if it has one.
+
+        It may be the one that we stored: the database can be cut off between that and its answer.
+        """
+        try:
+            reply = await insist(partial(sessions.reply_of, running.scope, running.reply_id))
+        except NotFound:  # erased
+            return
+        if reply.attempt == running.turn.attempt and reply.status != Status.STREAMING:
+            self._forget(running)
+            await self.news.found_ended(running.scope, running.tenant, reply)
 
     async def show_ended(self, scope: Scope, ended: Ended, tenant: Tenant | None = None) -> None:
         """Show the end of a reply that nobody writes, and write the next one."""

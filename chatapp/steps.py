@@ -5,6 +5,7 @@ up every reply. Each step opens its own transaction, is short, and never waits f
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -14,11 +15,14 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection
 from psycopg import Error
 
 from accounts.errors import AppError
 from chatapp import pool
+
+logger = logging.getLogger(__name__)
 
 # With the pages' own threads they share DATABASE_POOL connections (8).
 THREADS = 3
@@ -27,6 +31,7 @@ SLOW_THREADS = 2  # for work that may wait for an embedder, between its own tran
 # back costs more than a short query does. Not where that would leave the pages too few.
 HELD_SECONDS = 60.0
 LEFT_FOR_PAGES = 3
+TRIES = 6  # over some 15 seconds, of what must not get lost while the database is away
 
 
 class Away(AppError):
@@ -47,6 +52,23 @@ async def step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
     if on_callers_thread:
         return await database_sync_to_async(work)(*args, **kwargs)
     return await _in(_threads, partial(_on_held_connection, work, *args, **kwargs))
+
+
+async def insist[R](work: Callable[[], R], *, wanted: Callable[[], bool] = lambda: True) -> R:
+    """Return what the step returns; try again while the database is away, if it is still wanted.
+
+    Only for work that changes nothing more when it is done twice: it may have been done, and the
+    answer lost.
+    """
+    for tried in range(TRIES):
+        try:
+            return await step(work)
+        except DatabaseError as error:
+            if tried == TRIES - 1 or not wanted():
+                raise
+            logger.warning("a step is tried again: %s", type(error).__name__)
+            await asyncio.sleep(0.5 * 2**tried)
+    raise AssertionError("unreachable")
 
 
 async def slow_step[**P, R](work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

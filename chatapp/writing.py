@@ -18,7 +18,7 @@ from chatapp.news import News
 from chatapp.prompts import asked_for, numbered, prompt, result_of
 from chatapp.retrieval import Vector, reply_without_model, retrieve
 from chatapp.running import LOST, Ending, Running, Status
-from chatapp.steps import slow_step, step
+from chatapp.steps import insist, slow_step, step
 from chatapp.turn import Acts, Turn
 from memory import llm
 from memory.model_server import Endpoint
@@ -167,7 +167,7 @@ class Writer:
         found, running.unrecorded = running.unrecorded, None
         if found is not None and (found.memories or found.passed_over) and running.reason != LOST:
             write = partial(record, running.scope, reply=running.reply_id, recall=found)
-            self.hub.spawn(step(write))
+            self.hub.spawn(insist(write))
 
 
 def _toolbox(claimed: Turn) -> Toolbox:

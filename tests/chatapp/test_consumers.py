@@ -9,12 +9,13 @@ from uuid import uuid4
 import pytest
 from channels.db import database_sync_to_async
 from django.contrib.sessions.models import Session
+from django.db import OperationalError
 from pytest_django import Settings
 
 from accounts.ids import random_id
 from accounts.scope import entered
 from accounts.signals import login_ended
-from chatapp import frames, outbox, replies, turn, writing
+from chatapp import frames, news, outbox, replies, turn, writing
 from chatapp.models import ChatSession, Message
 from memory.models import Job, Memory
 from memory.remember import add
@@ -650,9 +651,22 @@ def test_a_page_that_reads_too_slowly_ends_no_reply(
     assert (status, len(text)) == ("complete", 40 * 500)
 
 
-def test_what_was_learnt_is_shown_live(mara: Person, model: StubModel) -> None:
+@pytest.mark.parametrize("away", [False, True])
+def test_what_was_learnt_is_shown_live(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    """Also where the database is cut off while it is read."""
     model.script(text="Noted.")
     session = new_chat(mara)
+    real, reads = news._learnt_and_row, []
+
+    def read(*args: Any) -> Any:
+        reads.append(args)
+        if away and len(reads) == 1:
+            raise OperationalError
+        return real(*args)
+
+    monkeypatch.setattr(news, "_learnt_and_row", read)
 
     def work() -> None:
         with entered(mara.scope):

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.db import OperationalError
 
-from chatapp import recovery, replies, turn
+from chatapp import recovery, steps, turn
 from chatapp.journal import client as redis_client
 from tests.chatapp.conftest import Browser, Person, conversation, new_chat, stored
 from tests.stub_model import StubModel
@@ -61,7 +61,7 @@ def test_an_end_that_can_not_be_stored_at_all_is_left_to_recovery(
 
     monkeypatch.setattr(turn, "finish", away)
     monkeypatch.setattr(turn, "LEASE", turn.LEASE * 0)
-    monkeypatch.setattr(replies, "FINISH_TRIES", 1)
+    monkeypatch.setattr(steps, "TRIES", 1)
     monkeypatch.setattr(recovery, "RECOVER_SECONDS", 0.1)
 
     @conversation

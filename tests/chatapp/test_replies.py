@@ -9,12 +9,13 @@ from channels.db import database_sync_to_async
 from django.db import OperationalError
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+import memory
 from accounts import join
 from accounts.scope import entered
-from chatapp import frames, replies, sessions, turn
+from chatapp import frames, replies, sessions, turn, writing
 from chatapp.models import Message
 from chatapp.replies import Replies
-from memory.models import Job
+from memory.models import Job, Recalled
 from tests.chatapp.conftest import (
     Browser,
     FakePage,
@@ -203,6 +204,64 @@ def test_an_end_that_can_not_be_stored_at_once_is_stored_later(
 
     talk()
     assert stored(mara, session)[1][2] == "Kept."
+
+
+def once(work: Any, *, behind: bool = False) -> Any:
+    """Return the work, whose first answer the database is cut off from: before it, or behind it."""
+    tries: list[int] = []
+
+    def cut_once(*args: Any, **kwargs: Any) -> Any:
+        tries.append(1)
+        if len(tries) > 1:
+            return work(*args, **kwargs)
+        if behind:
+            work(*args, **kwargs)
+        raise OperationalError
+
+    return cut_once
+
+
+def test_an_end_that_was_stored_is_shown_though_the_answer_got_lost(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(text="Kept.")
+    session = new_chat(mara)
+    monkeypatch.setattr(turn, "finish", once(turn.finish, behind=True))
+
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        await tab.say("Hello?")
+        ended = await tab.until("finished", status="complete")
+        assert "Kept." in ended["html"]
+        await tab.say("Again?")
+        await tab.until("finished", status="complete")
+
+    talk()
+    assert [text for _role, _status, text in stored(mara, session)][1::2] == ["Kept.", "Kept."]
+
+
+def test_what_a_reply_was_given_is_written_down_though_the_database_was_away(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boat = memory.remember(mara.scope, text="The user owns a boat.")
+    session = new_chat(mara)
+    monkeypatch.setattr(writing, "record", once(writing.record))
+
+    def recorded() -> bool:
+        with entered(mara.scope):
+            return Recalled.objects.within(mara.scope).filter(memory=boat).exists()
+
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        await tab.say("What do I own?")
+        await tab.until("finished")
+        async with asyncio.timeout(10):
+            while not await database_sync_to_async(recorded)():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    talk()
 
 
 def test_the_end_of_a_reply_of_old_is_shown_to_who_asks(mara: Person) -> None:
