@@ -29,6 +29,8 @@ def error_response(request: HttpRequest, error: AppError) -> HttpResponse:
             response = render(request, template, shown, status=error.http_status)
         else:
             template = template if error.http_status == 503 else "errors/500.html"
+            asked = request.method in {"GET", "HEAD"}
+            shown |= {"again": request.get_full_path() if asked else "", "sent": not asked}
             response = drawn_alone(template, shown, status=error.http_status)
     if isinstance(error, TooMuch):
         response["Retry-After"] = str(error.retry_after)

@@ -180,7 +180,7 @@ def _test(request: HttpRequest) -> dict[str, Any]:
             key = key_for(address)
         models = list_models(address, key, timeout=PATIENCE)
     except (Refused, ProviderError) as error:
-        return {"ok": False, "sentence": str(error), "models": []}
+        return {"ok": False, "sentence": str(error), "models": [], "ms": None}
     took = round((time.monotonic() - began) * 1000)
     if wanted and wanted not in models:
         sentence = _("It answers, but it has no model of the name %(name)s.") % {"name": wanted}

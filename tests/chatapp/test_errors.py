@@ -7,6 +7,7 @@ from django.http import Http404
 from django.test import Client, RequestFactory
 
 from chatapp.errors import bad_request, csrf_failure, forbidden, not_found, server_error
+from memory.remember import add
 from tests.chatapp.conftest import Person
 
 WAYS = [
@@ -87,3 +88,30 @@ def test_while_the_database_is_away_a_page_says_so_and_asks_it_nothing(
     assert response["Retry-After"] == "5"
     assert "Nothing was lost" in response.content.decode().replace("&#x27;", "'")
     assert "secret" not in response.content.decode()
+
+
+@pytest.mark.parametrize("failure", [OperationalError("secret"), RuntimeError("secret")])
+def test_what_was_asked_for_can_be_asked_again_and_what_was_sent_is_looked_after(
+    mara: Person, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("memory.views.search", fail)
+    monkeypatch.setattr("memory.views.add", fail)
+    mara.client.raise_request_exception = False
+    page = mara.client.get(mara.url("memory/"), {"q": "a&b"}).content.decode()
+    assert f'href="{mara.url("memory/")}?q=a%26b">Try again</a>' in page
+    page = mara.client.post(mara.url("memory/add/"), {"text": "I own a boat."}).content.decode()
+    assert "Try again</a>" not in page  # it would ask for what only takes forms
+    assert "Look whether what you just sent is there" in page
+    assert "Nothing was lost" not in page
+
+
+def test_a_refusal_does_not_claim_that_it_could_not_be_read(mara: Person) -> None:
+    note = add(mara.scope, text="I own a boat.")
+    response = mara.client.post(mara.url(f"memory/{note.pk}/accept/"))
+    assert response.status_code == HTTPStatus.BAD_REQUEST
+    page = response.content.decode()
+    assert "That did not work" in page
+    assert "It does not wait for you." in page

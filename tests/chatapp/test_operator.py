@@ -223,8 +223,12 @@ def test_a_test_uses_the_kept_key_and_only_where_it_belongs(
     assert all(KEY not in str(request.headers) for request in stub.requests)
 
 
-def test_a_test_of_nothing_says_so_in_a_sentence(as_operator: Client) -> None:
-    page = as_operator.post(reverse("operator_test"), {"base_url": "http://127.0.0.1:9/v1"})
+@pytest.mark.parametrize("asking", [{}, {"HX-Request": "true"}])
+def test_a_test_of_nothing_says_so_in_a_sentence(
+    as_operator: Client, asking: dict[str, str]
+) -> None:
+    nothing = {"base_url": "http://127.0.0.1:9/v1"}
+    page = as_operator.post(reverse("operator_test"), nothing, headers=asking)
     assert "Nothing answers at this address." in page.content.decode()
 
 

@@ -128,6 +128,21 @@ def test_stopped_by_hand_it_keeps_what_is_done_and_goes_on(
     assert "11 of 11 are embedded" in rest
 
 
+def test_stopped_before_it_began_it_says_that_nothing_was_changed(
+    mara: Scope, wide: Wide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wide, "embed", stopping)
+    said = StringIO()
+    with pytest.raises(SystemExit) as stopped:
+        run(err=said)
+    assert stopped.value.code == 130
+    assert said.getvalue() == "Stopped: nothing was changed.\n"
+    assert jobs_of(mara) == []
+
+
 def test_a_failure_says_why_and_how_far_it_came(
     mara: Scope, wide: Wide, monkeypatch: pytest.MonkeyPatch
 ) -> None:

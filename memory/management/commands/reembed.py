@@ -47,6 +47,9 @@ class Command(BaseCommand):
             if not options["dry_run"]:
                 chosen.embed(["Is everything in its place?"])
             lacking, total = _survey(tenant)
+        except KeyboardInterrupt:
+            self.stderr.write("Stopped: nothing was changed.")
+            sys.exit(STOPPED)
         except AppError as error:
             raise CommandError(f"{error} Nothing was changed.") from error
         left = sum(lacking.values())
