@@ -27,6 +27,7 @@ from memory.providers.base import mark_of_provider, provider
 from memory.providers.later import AfterCommit
 
 BATCH = 32
+TIMES = 3  # that a memory is embedded anew because it was changed meanwhile
 BATCHES = 8  # of a run, so that it ends well within its lease
 _NOTICE_LOCK = 0x5EEC
 
@@ -100,17 +101,33 @@ def _came_as_far_as(claimed: Claim, memory: UUID, *, left: int) -> Claim:
 
 
 def _embed(claimed: Claim, batch: list[UUID]) -> None:
+    for _time in range(TIMES):
+        batch = _embed_unchanged(claimed, batch)
+        if not batch:
+            return
+
+
+def _embed_unchanged(claimed: Claim, batch: list[UUID]) -> list[UUID]:
+    """Embed these memories; return those that were changed meanwhile.
+
+    Whoever changed one may have given it a vector, or only a tag.
+    """
     with entered(claimed.scope) as scope:
         memories = list(Memory.objects.within(scope).filter(pk__in=batch))
     entries = entries_of(memories)
     read_at = {memory.pk: memory.updated_at for memory in memories}
+    changed = []
     with jobs.writing(claimed) as scope:
         now = {memory.pk: memory for memory in Memory.objects.within(scope).filter(pk__in=batch)}
         for entry in entries:
             memory = now.get(entry.memory)
-            # Changed meanwhile: whoever changed it has embedded it.
-            if memory and findable(memory) and memory.updated_at == read_at[entry.memory]:
+            if memory is None or not findable(memory):
+                continue
+            if memory.updated_at == read_at[entry.memory]:
                 provider().remember(scope, entry=entry)
+            else:
+                changed.append(entry.memory)
+    return changed
 
 
 def people(tenant: Tenant | None = None) -> Iterator[Scope]:

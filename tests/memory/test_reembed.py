@@ -13,8 +13,9 @@ from accounts.join import join, leave, new_organisation
 from accounts.models import User
 from accounts.scope import Scope, entered
 from memory import embedder, reembed
-from memory.edit import edit, forget
+from memory.edit import edit, forget, one
 from memory.folding import words
+from memory.mark import tag
 from memory.model_choice import choose_embeddings
 from memory.models import Job, ModelSettings, SearchKey
 from memory.purge import purge
@@ -125,6 +126,26 @@ def test_an_edit_meanwhile_wins(mara: Scope, switch: Any, monkeypatch: pytest.Mo
         [vector] = note.search_keys.values_list("embedding", flat=True)
     own = Wide().embed(["I own a bike."])[0]
     assert float(np.asarray(vector) @ own) == pytest.approx(1, abs=1e-2)
+
+
+def test_what_is_tagged_meanwhile_is_embedded_all_the_same(
+    mara: Scope, switch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = add(mara, text="I own a boat.")
+    switch()
+    everyone()
+    entries_of = reembed.entries_of
+
+    def tagging(memories: Any) -> Any:
+        made = entries_of(memories)
+        monkeypatch.setattr(reembed, "entries_of", entries_of)
+        tag(mara, memory=note.pk, tags=["sea"])
+        return made
+
+    monkeypatch.setattr(reembed, "entries_of", tagging)
+    run_job(str(job(mara)))
+    assert embedding_progress(mara).left == 0
+    assert one(mara, note.pk).tags == ["sea"]
 
 
 def test_a_purge_meanwhile_wins(mara: Scope, switch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
