@@ -33,7 +33,7 @@ from django.db import DatabaseError, close_old_connections
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from accounts.errors import InvalidInput, Misconfigured, ProviderError, Unavailable
+from accounts.errors import InvalidInput, Misconfigured, ProviderError, Rejected, Unavailable
 from accounts.text import clean_text
 from memory.model_choice import OPENAI, current_embeddings, same_server
 from memory.model_server import Endpoint
@@ -514,6 +514,10 @@ class RemoteEmbedder:
                 raise
             sentence = _("The embeddings' server can't be reached right now.")
             raise Unavailable(sentence, code=error.code) from None
+        except Rejected as error:
+            if error.code != Rejected.code:
+                raise
+            raise Rejected(_("The embeddings' server refused this request.")) from None
         self.told_dims = int(vectors.shape[1])
         return vectors
 

@@ -8,6 +8,7 @@ How many are still to do stands in the job's ticket, which holds no word of anyb
 operator and a tenant's admin see how far it is (memory/standing.py).
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.errors import Rejected
 from accounts.models import Departure, Membership, Tenant
 from accounts.scope import Scope, entered, entered_tenant
 from memory import embedder, jobs
@@ -23,9 +25,12 @@ from memory.jobs import Claim
 from memory.keys import entries_of, findable
 from memory.model_choice import CHANGED
 from memory.models import Job, JobTicket, Memory, ModelSettings
-from memory.providers.base import mark_of_provider, provider
+from memory.providers.base import Entry, mark_of_provider, provider
 from memory.providers.later import AfterCommit
 
+logger = logging.getLogger(__name__)
+
+PLAIN = "Is everything in its place?"
 BATCH = 32
 TIMES = 3  # that a memory is embedded anew because it was changed meanwhile
 BATCHES = 8  # of a run, so that it ends well within its lease
@@ -114,7 +119,7 @@ def _embed_unchanged(claimed: Claim, batch: list[UUID]) -> list[UUID]:
     """
     with entered(claimed.scope) as scope:
         memories = list(Memory.objects.within(scope).filter(pk__in=batch))
-    entries = entries_of(memories)
+    entries = _entries(memories)
     read_at = {memory.pk: memory.updated_at for memory in memories}
     changed = []
     with jobs.writing(claimed) as scope:
@@ -128,6 +133,24 @@ def _embed_unchanged(claimed: Claim, batch: list[UUID]) -> list[UUID]:
             else:
                 changed.append(entry.memory)
     return changed
+
+
+def _entries(memories: list[Memory]) -> list[Entry]:
+    """Return the entries of these memories, without those whose text the server refuses.
+
+    Raises Rejected when it is not the text: when a plain one is refused as well.
+    """
+    try:
+        return entries_of(memories)
+    except Rejected:
+        embedder.embed([PLAIN])
+    entries = []
+    for memory in memories:
+        try:
+            entries += entries_of([memory])
+        except Rejected as error:
+            logger.warning("memory %s can't be embedded: %s", memory.pk, error.code)
+    return entries
 
 
 def people(tenant: Tenant | None = None) -> Iterator[Scope]:

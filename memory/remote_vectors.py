@@ -14,6 +14,7 @@ from memory.vectors import Vectors, in_order
 VECTOR_BYTES = 16 * 1024 * 1024
 EMBED_CHARS = (6_000, 1_000)
 EMBED_BATCH = 64
+MOST_DIMS = 16_000  # that pgvector stores in half precision
 
 
 def embed_remote(endpoint: Endpoint, texts: Sequence[str], *, timeout: float = 30) -> Vectors:
@@ -29,6 +30,9 @@ def embed_remote(endpoint: Endpoint, texts: Sequence[str], *, timeout: float = 3
         ]
         if len({part.shape[1] for part in parts}) != 1:
             raise Failed(refusals.unusable(_("The vectors differ in length.")))
+        if parts[0].shape[1] > MOST_DIMS:
+            sentence = _("The vectors of this model are too long to be stored. Choose another one.")
+            raise Failed(refusals.unusable(sentence))
         return cast("Vectors", np.concatenate(parts))
 
     return waited(endpoint.base_url, endpoint.api_key, timeout, ask)

@@ -558,3 +558,9 @@ def test_a_server_that_is_away_is_named_by_what_it_is_for(remote: StubModel) -> 
     remote.script(kind="embeddings", status=503)
     with pytest.raises(Unavailable, match="embeddings' server can't be reached"):
         embedder.embed(["one"])
+
+
+def test_a_server_that_refuses_is_named_by_what_it_is_for(remote: StubModel) -> None:
+    remote.script(kind="embeddings", status=302)
+    with pytest.raises(Rejected, match="embeddings' server refused"):
+        embedder.embed(["one"])

@@ -249,6 +249,34 @@ def test_vectors_are_tried_for_good(mara: Scope, monkeypatch: pytest.MonkeyPatch
     assert embed_job(mara).state == Job.State.DONE
 
 
+def test_a_text_that_the_server_refuses_keeps_no_other_from_its_vector(
+    mara: Scope, server: StubModel
+) -> None:
+    silence(server)
+    for text in ("I own a boat.", "I fear the dark.", "I sing in a choir."):
+        add(mara, text=text)
+    server.reset()
+    server.script(kind="embeddings", contains="dark", shape="nan")
+    run_job(str(embed_job(mara).pk))
+    assert embed_job(mara).state == Job.State.DONE
+    assert (embedding_progress(mara).done, embedding_progress(mara).total) == (2, 3)
+    assert [one.text for one in search(mara, query="dark").memories] == ["I fear the dark."]
+
+
+def test_a_server_that_refuses_everything_is_asked_again_later(
+    mara: Scope, server: StubModel
+) -> None:
+    silence(server)
+    add(mara, text="I own a boat.")
+    server.reset()
+    server.script(kind="embeddings", shape="nan")
+    run_job(str(embed_job(mara).pk))
+    assert embed_job(mara).state == Job.State.WAITING
+    server.reset()
+    run_job(str(embed_job(mara).pk))
+    assert embedding_progress(mara).left == 0
+
+
 def test_a_local_model_that_is_gone_loses_nothing_either(
     mara: Scope, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

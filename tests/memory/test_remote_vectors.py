@@ -45,6 +45,14 @@ def test_vectors_that_are_none_are_rejected(stub: StubModel, scripted: dict[str,
         embed_remote(endpoint(stub), ["one", "two"])
 
 
+def test_vectors_too_long_to_be_stored_are_rejected_before_that_is_tried(stub: StubModel) -> None:
+    stub.script(kind="embeddings", dims=16_000, times=1)
+    assert embed_remote(endpoint(stub), ["one"]).shape == (1, 16_000)
+    stub.script(kind="embeddings", dims=16_001)
+    with pytest.raises(Rejected, match="too long to be stored"):
+        embed_remote(endpoint(stub), ["one"])
+
+
 def test_text_too_long_for_the_embedder_is_cut_further(stub: StubModel) -> None:
     stub.script(status=500, error={"message": "input is too large to process"}, times=1)
     embed_remote(endpoint(stub), ["word " * 5_000])

@@ -45,7 +45,7 @@ class Command(BaseCommand):
         try:
             chosen = embedder.follow()
             if not options["dry_run"]:
-                chosen.embed(["Is everything in its place?"])
+                chosen.embed([reembed.PLAIN])
             lacking, total = _survey(tenant)
         except KeyboardInterrupt:
             self.stderr.write("Stopped: nothing was changed.")
@@ -98,7 +98,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{total - left:,} of {total:,} are embedded, after {seconds:.0f} s.")
         if left:
             self.stdout.write(
-                f"{left:,} have no words that could be embedded, or were added meanwhile."
+                f"{left:,} have no words that could be embedded, were refused by the embedder, or"
+                " were added meanwhile."
             )
 
     def _embed(self, lacking: Mapping[Scope, int], bar: "Bar") -> None:
