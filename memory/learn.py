@@ -83,6 +83,7 @@ def set_learning(scope: Scope, *, mode: str, extract_on: bool | None = None) -> 
     if mode not in Learn.values:
         raise InvalidInput("There is no such mode of learning.")
     with entered(scope):
+        jobs.hold(scope)
         kept, _made = MemorySettings.objects.within(scope).get_or_create(
             tenant_id=scope.tenant_id, user_id=scope.user_id
         )
@@ -101,6 +102,8 @@ def _begin_at(scope: Scope, since: datetime) -> None:
         source=WHOLE_SCOPE,
         defaults={"state": Job.State.DONE},
     )
+    if job.state == Job.State.RUNNING:  # its runner would write over what is kept here
+        jobs.enqueue(scope, kind=Job.Kind.LEARN, keeping=True)
     Job.objects.within(scope).filter(pk=job.pk).update(
         result=job.result | {"since": since.isoformat()}
     )

@@ -169,6 +169,25 @@ def test_a_pattern_is_known_as_declined_by_the_facts_that_it_rests_on(mara: Scop
     assert _again(same, _Material([], [], [], [declined]), _Found()) == ""
 
 
+def test_what_was_said_while_it_was_off_is_not_learnt_whatever_ran_meanwhile(
+    talk: Conversation, model: StubModel
+) -> None:
+    """Off, and on again, while the model is being asked about what was said before."""
+    set_learning(talk.scope, mode="auto")
+    with entered(talk.scope):
+        job_id = jobs.enqueue(talk.scope, kind=Job.Kind.LEARN, keeping=True)
+    before = jobs.claim(job_id)
+    assert before is not None
+    set_learning(talk.scope, mode="off")
+    talk.remember("Always bullet points.")
+    set_learning(talk.scope, mode="auto")
+    jobs.finish(before)
+    teach(model, persona=[BULLETS])
+    talk.learn("From now on cite sources.")
+    assert learner_calls(model) == 1
+    assert personas(talk.scope) == []
+
+
 def test_what_was_declined_is_embedded_once_however_much_is_held_against_it(
     talk: Conversation, model: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
