@@ -373,14 +373,14 @@ def release(claimed: Claim, error: AppError) -> None:
     with entered(claimed.scope):
         reason = f"{error.code}: {error}"[:200]
         if claimed.attempts >= ATTEMPTS and claimed.kind != Job.Kind.EMBED:
-            _mine(claimed).update(
+            if _mine(claimed).update(
                 state=Job.State.PARKED,
                 last_error=reason,
                 lease_until=None,
                 finished_at=timezone.now(),
-            )
-            JobTicket.objects.filter(job_id=claimed.id).delete()
-            logger.error("job %s parked: %s", claimed.id, error.code)
+            ):
+                JobTicket.objects.filter(job_id=claimed.id).delete()
+                logger.error("job %s parked: %s", claimed.id, error.code)
             return
         if _mine(claimed).update(state=Job.State.WAITING, last_error=reason, lease_until=None):
             pause = timedelta(seconds=PAUSES[min(claimed.attempts, len(PAUSES)) - 1])

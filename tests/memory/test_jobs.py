@@ -194,6 +194,24 @@ def test_asked_for_again_a_job_starts_anew_and_a_runner_of_the_first_is_overtake
     assert exchanges(talk.scope) == ["Hello."]
 
 
+def test_a_runner_that_fails_for_the_last_time_leaves_alone_what_was_asked_for_again(
+    talk: Conversation,
+) -> None:
+    exchange = talk.say("Hello.")
+    job_id = enqueue(talk.scope, exchange)
+    for _try in range(jobs.ATTEMPTS):
+        last = jobs.claim(job_id)
+        assert last is not None
+        if last.attempts < jobs.ATTEMPTS:
+            jobs.release(last, AppError())
+    assert enqueue(talk.scope, exchange) == job_id
+    jobs.release(last, AppError())
+    assert job_of(talk.scope, job_id).state == Job.State.WAITING
+    run_job(str(job_id))
+    assert job_of(talk.scope, job_id).state == Job.State.DONE
+    assert exchanges(talk.scope) == ["Hello."]
+
+
 def test_the_listener_hears_of_each_end_and_its_failure_is_nobodys(
     talk: Conversation, settings: Any
 ) -> None:
