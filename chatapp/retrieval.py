@@ -6,11 +6,12 @@ The vector is made while the question is being stored; the search waits for both
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 
 from accounts.models import User
 from accounts.zones import zone_of
 from chatapp import without_model
-from chatapp.steps import step
+from chatapp.steps import insist
 from chatapp.turn import Turn
 from chatapp.warming import Warming
 from memory import embedder
@@ -65,7 +66,7 @@ async def retrieve(claimed: Turn, vector: Vector) -> Retrieved:
         # InvalidInput (nothing to look for), a ProviderError, or a fault of the embedder: the
         # reply goes without memory, and says so.
         logger.warning("no vector for a question: %s", type(error).__name__)
-    found, endpoint = await step(_recalled, claimed, question)
+    found, endpoint = await insist(partial(_recalled, claimed, question))
     return Retrieved(found, endpoint, question)
 
 

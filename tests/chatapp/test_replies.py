@@ -12,7 +12,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 import memory
 from accounts import join
 from accounts.scope import entered
-from chatapp import frames, replies, sessions, turn, writing
+from chatapp import frames, replies, retrieval, sessions, turn, writing
 from chatapp.models import Message
 from chatapp.replies import Replies
 from memory.models import Job, Recalled
@@ -262,6 +262,23 @@ def test_what_a_reply_was_given_is_written_down_though_the_database_was_away(
                 await asyncio.sleep(0.1)
 
     talk()
+
+
+def test_a_reply_comes_though_the_database_was_away_before_its_first_word(
+    mara: Person, model: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script(text="Hello.")
+    session = new_chat(mara)
+    monkeypatch.setattr(retrieval, "_recalled", once(retrieval._recalled))
+
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        await tab.say("Hello?")
+        await tab.until("finished", status="complete")
+
+    talk()
+    assert stored(mara, session)[1][2] == "Hello."
 
 
 def test_the_end_of_a_reply_of_old_is_shown_to_who_asks(mara: Person) -> None:
