@@ -1,5 +1,6 @@
 """Correct a memory, forget it, take either back: what stood before is kept as a version."""
 
+import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
@@ -41,13 +42,24 @@ def one(scope: Scope, memory: UUID) -> Memory:
     return found
 
 
-def edit(scope: Scope, *, memory: UUID, text: str) -> Memory:
+def mark_of(text: str) -> str:
+    """Return what tells this text from another, for `edit`'s `seen`."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def edit(scope: Scope, *, memory: UUID, text: str, seen: str = "") -> Memory:
     """Return the memory with the person's own text, findable by it at once and by the old no more.
 
-    The exchange that it came from leaves recall. Raises NotFound, or InvalidInput for a text that
-    is blank, too long, or remembered already. Call it outside a transaction.
+    The exchange that it came from leaves recall. With `seen`, the `mark_of` the text that was to be
+    edited, another text is not overwritten. Raises NotFound, or InvalidInput for a text that is
+    blank, too long, or remembered already. Call it outside a transaction.
     """
     text = required_text(text, what="A memory", max_chars=MEMORY_CHARS)
+    if seen:
+        now = one(scope, memory)
+        if now.text != text and mark_of(now.text) != seen:
+            sentence = _("It was changed meanwhile, and says now: %(text)s")
+            raise InvalidInput(sentence % {"text": now.text})
     return _rewrite(scope, memory, text=text)
 
 

@@ -5,7 +5,7 @@ undone. Who has a page open in two places changes only what the last act names.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from memory.trash import empty_by
 
 MOST_TAGS = 12
 TAG_CHARS = 40
+LAST_END = datetime(9990, 1, 1, tzinfo=UTC)  # a day in every time zone, with years to spare
 
 
 def pin(scope: Scope, *, memory: UUID, pinned: bool = True) -> Memory:
@@ -66,11 +67,13 @@ def expire(scope: Scope, *, memory: UUID, at: datetime | None) -> Memory:
     """Return the memory, which ends at this time (aware); None: it has no end.
 
     From then on it is in no list, no search and no prompt, and soon erased for good. Raises
-    NotFound, or InvalidInput for a time that is past or without a zone. Call it outside a
-    transaction.
+    NotFound, or InvalidInput for a time that is past, without a zone or beyond the calendar. Call
+    it outside a transaction.
     """
     if at is not None and (timezone.is_naive(at) or at <= timezone.now()):
         raise InvalidInput(_("The end must be a time that is still to come."))
+    if at is not None and at > LAST_END:
+        raise InvalidInput(_("The end is too far away: choose none, or an earlier one."))
     return _changed(scope, memory, expires_at=at)
 
 

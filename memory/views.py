@@ -171,13 +171,15 @@ def memory_row_of(request: MemberRequest, found: Memory) -> HttpResponse:
 def _row(
     request: MemberRequest, found: Memory, *, status: int = 200, **context: Any
 ) -> HttpResponse:
+    seen = verbs.mark_of(found.text)  # of the whole: what is shown is cut
     shown = {
         "memory": _dressed(request.membership.scope, [found])[0],
         "state": _state_shown(request),
+        "seen": seen,
     }
     if request.htmx:
         return render(request, "memory/memory_row.html", shown | context, status=status)
-    single = {"memories": [found], "single": True, "state": found.status}
+    single = {"memories": [found], "single": True, "state": found.status, "seen": seen}
     return _page(request, single | context, status=status)
 
 
@@ -193,9 +195,12 @@ def memory_edit(request: MemberRequest, memory_id: UUID) -> HttpResponseBase:
     """Correct a memory; a refused text comes back in its form with the reason."""
     text = request.POST.get("text", "")
     try:
-        changed = verbs.edit(request.membership.scope, memory=memory_id, text=text)
+        seen = request.POST.get("seen", "")
+        changed = verbs.edit(request.membership.scope, memory=memory_id, text=text, seen=seen)
     except InvalidInput as error:
         found = verbs.one(request.membership.scope, memory_id)
+        if found.status == Memory.Status.TRASH:
+            raise  # its row has no form: what was typed stays in the one that is open
         refused = {"editing": True, "draft": text, "error": error.message}
         return _row(request, found, status=400, **refused)
     return _row(request, changed) if request.htmx else _back(request)

@@ -85,6 +85,15 @@ def test_tags_are_set_shown_and_taken_back(page: Page) -> None:
     assert memory.list(page.scope)[0].tags == ["sea", "summer"]
 
 
+@pytest.mark.parametrize("day", ["9999-12-30", "9999-12-31", "9990-01-02", "0001-01-01"])
+def test_an_end_at_the_edge_of_the_calendar_is_refused_in_every_zone(page: Page, day: str) -> None:
+    User.objects.filter(pk=page.scope.user_id).update(time_zone="Pacific/Kiritimati")
+    boat = memory.remember(page.scope, text="I own a boat.")
+    assert page.post(boat.pk, "until", until=day).status_code == 400
+    assert memory.list(page.scope)[0].expires_at is None
+    assert "I own a boat." in page.get("")
+
+
 def test_an_end_is_the_end_of_a_day_where_the_person_is(page: Page) -> None:
     User.objects.filter(pk=page.scope.user_id).update(time_zone="Asia/Shanghai")
     boat = memory.remember(page.scope, text="I own a boat.")

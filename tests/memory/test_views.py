@@ -154,6 +154,42 @@ def test_a_refused_edit_comes_back_in_its_form(client: Client, mara: Scope) -> N
     assert facts(mara) == ["I have a dog."]
 
 
+@pytest.mark.parametrize("headers", [{}, HTMX])
+def test_an_edit_overwrites_no_text_that_the_person_did_not_see(
+    client: Client, mara: Scope, headers: dict[str, str]
+) -> None:
+    memory = keep(mara, "I have a dog.", kind="note")
+    row, edit = (address(mara, name, memory.pk) for name in ("memory_row", "memory_edit"))
+
+    def mark(page: Any) -> str:
+        found = re.search(r'name="seen" value="(\w+)"', page.content.decode())
+        assert found is not None
+        return found[1]
+
+    seen = mark(client.get(row, {"edit": "1"}, headers=headers))  # in one tab
+    client.post(edit, {"text": "I have a cat.", "seen": seen})  # in another
+    refused = client.post(edit, {"text": "I have a fish.", "seen": seen}, headers=headers)
+    assert refused.status_code == HTTPStatus.BAD_REQUEST
+    page = refused.content.decode()
+    assert "It was changed meanwhile, and says now: I have a cat." in page
+    assert ">I have a fish.</textarea>" in page
+    assert facts(mara) == ["I have a cat."]
+    client.post(edit, {"text": "I have a fish.", "seen": mark(refused)}, headers=headers)
+    assert facts(mara) == ["I have a fish."]
+
+
+def test_an_edit_of_what_was_forgotten_meanwhile_says_so_and_leaves_the_form(
+    client: Client, mara: Scope
+) -> None:
+    memory = keep(mara, "I have a dog.", kind="note")
+    forget(mara, memory=memory.pk)
+    edit = address(mara, "memory_edit", memory.pk)
+    refused = client.post(edit, {"text": "I have a cat."}, headers=HTMX)
+    assert refused.status_code == HTTPStatus.BAD_REQUEST
+    assert "It is in the trash. Bring it back first." in refused.content.decode()
+    assert refused["HX-Retarget"] == "#notices"
+
+
 def test_undo_under_a_reply_answers_with_what_was_learnt(mara: Scope, client: Client) -> None:
     reply = Conversation(mara).remember("Remember that I own a boat.").source
     with entered(mara):
