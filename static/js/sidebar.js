@@ -14,6 +14,11 @@ export function beginSidebar(socket) {
     if (detail.type === "memory") $("#memory-count")?.replaceWith(parse(detail.html));
     if (detail.type === "session_gone") removeRow(detail.session, current());
   });
+  socket?.addEventListener("state", () => {
+    if (socket.state !== "gone") return;
+    rowOf(current())?.remove();
+    tidy(list);
+  });
   document.addEventListener("recollect:fresh-page", ({ detail: page }) => {
     const count = page.getElementById("memory-count");
     if (count) $("#memory-count")?.replaceWith(document.importNode(count, true));

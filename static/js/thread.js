@@ -42,6 +42,7 @@ export class Thread extends EventTarget {
     this.#watchScroll();
     this.#element.addEventListener("click", (event) => this.#clicked(event));
     if (this.session) socket.addEventListener("frame", ({ detail }) => this.#take(detail));
+    socket.addEventListener("state", () => socket.state === "gone" && this.#gone());
     if (this.session) setInterval(() => this.#rereadLearnt(), LEARNT_AGAIN_AFTER / 2);
   }
 
@@ -400,6 +401,18 @@ export class Thread extends EventTarget {
 
   #attachWithin(exchange) {
     for (const reply of $$('.reply[data-status="streaming"]', exchange)) this.#attach(reply.dataset.reply);
+  }
+
+  /** The session was erased while this page shows it: nothing of it runs any more. */
+  #gone() {
+    for (const reply of this.running) {
+      this.#forgetState(reply.dataset.reply);
+      this.#ended.add(reply.dataset.reply);
+      reply.dataset.status = "interrupted";
+      reply.removeAttribute("aria-busy");
+      $(".thinking", reply)?.remove();
+    }
+    this.#tellRunning();
   }
 
   #tellRunning() {

@@ -318,6 +318,27 @@ def test_a_session_is_deleted_after_a_question_and_leaves_the_other_tab_too(
     expect(other.page.get_by_role("heading", level=1)).to_have_text("Nothing is here")
 
 
+def test_a_reply_that_runs_while_everything_is_erased_elsewhere_does_not_seem_to_run_on(
+    mara: Person, stub: StubModel, watch: Watch
+) -> None:
+    watch.allow("404")
+    stub.script(tokens=["word "] * 200, per_token=0.2)
+    mara.say("Tell me a long story.")
+    stop = mara.page.get_by_role("button", name="Stop")
+    expect(mara.words).to_contain_text("word")
+    expect(stop).to_be_visible()
+    other = mara.another_tab()
+    other.page.goto(f"{mara.home}memory/forget-everything/")
+    other.page.locator("[name=what][value=everything]").check()
+    other.page.locator("[name=confirm]").fill("forget everything")
+    other.page.locator("main form button[type=submit]").click()
+    expect(other.page.get_by_text("It is done.")).to_be_visible()
+    expect(mara.page.get_by_text("This session does not exist any more.")).to_be_visible()
+    expect(stop).to_be_hidden()
+    expect(mara.reply).to_have_attribute("data-status", "interrupted")
+    expect(mara.sessions).to_have_count(0)
+
+
 def test_a_strangers_session_is_not_there(mara: Person, meet: Meet, watch: Watch) -> None:
     """A16, in the browser: M's session is to B a page that does not exist."""
     watch.allow("404")
