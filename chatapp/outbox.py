@@ -58,7 +58,7 @@ class Outbox:
     def release(self, first: str) -> None:
         """Send this frame first, then what has gathered, and from now on everything at once."""
         self._frames.appendleft(first)
-        self._waiting += len(first)
+        self._waiting += _bytes_of(first)
         self._held = False
         self._wake.set()
 
@@ -70,7 +70,7 @@ class Outbox:
         """Send a frame, or give the socket up if too much waits already."""
         if self.closed:
             return
-        size = len(frame)
+        size = _bytes_of(frame)
         if size > LARGE:
             self._largest = max(self._largest, size)
         behind = self._waiting + (self._ask() if self._ask else 0)
@@ -102,4 +102,8 @@ class Outbox:
                     logger.info("a frame was not sent: %s", type(error).__name__)
                     self._give_up()
                     return
-                self._waiting -= len(frame)
+                self._waiting -= _bytes_of(frame)
+
+
+def _bytes_of(frame: str) -> int:
+    return len(frame) if frame.isascii() else len(frame.encode())

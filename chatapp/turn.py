@@ -577,13 +577,14 @@ def interrupt(scope: Scope, reply_id: UUID, *, text: str = "") -> Ended | None:
             ReplyTicket.objects.filter(pk=reply_id).delete()
             return None
         session = _locked(scope, found[0])
-        lost = replies.filter(status=Status.STREAMING, lease_until__lt=timezone.now()).first()
+        over = replies.filter(status=Status.STREAMING, lease_until__lt=timezone.now())
+        lost = over.first()
         if lost is None:
             return None
         text = text if len(text) > len(lost.text) else lost.text
-        replies.filter(status=Status.STREAMING, attempt=lost.attempt).update(
-            **_end_of(Status.INTERRUPTED, text, None)
-        )
+        # Its process may have come back meanwhile, and have renewed the lease.
+        if not over.filter(attempt=lost.attempt).update(**_end_of(Status.INTERRUPTED, text, None)):
+            return None
         return _ended(scope, session, replies.get())
 
 

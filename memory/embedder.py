@@ -534,7 +534,8 @@ class _Questions:
         )
         self._rests: float = getattr(embedder, "rests", 0.0)
         self._resting_until = 0.0
-        self._waiting: SimpleQueue[tuple[str, Future[Vector]]] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[str, Future[Vector]] | None] = SimpleQueue()
+        self._threads = threads
         for number in range(threads):
             name = f"questions-{number}"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
@@ -568,17 +569,31 @@ class _Questions:
         """Let nobody else wait for a server that has just kept somebody waiting."""
         self._resting_until = time.monotonic() + self._rests
 
+    def end(self) -> None:
+        """Let the threads end, once what waits now is answered."""
+        for _number in range(self._threads):
+            self._waiting.put(None)
+
     def _serve(self) -> None:
-        while True:
-            drained = [self._waiting.get()]
-            try:
-                while len(drained) < QUESTIONS_DRAINED:
-                    drained.append(self._waiting.get_nowait())
-            except Empty:
-                pass
+        ended = False
+        while not ended:
+            drained, ended = self._drained()
             drained.sort(key=lambda question: len(question[0]))
             for start in range(0, len(drained), QUESTIONS_AT_ONCE):
                 self._answer(drained[start : start + QUESTIONS_AT_ONCE])
+
+    def _drained(self) -> tuple[list[tuple[str, "Future[Vector]"]], bool]:
+        """Wait for a question; return it with what waits behind it, and whether this is the end."""
+        drained: list[tuple[str, Future[Vector]]] = []
+        try:
+            while len(drained) < QUESTIONS_DRAINED:
+                question = self._waiting.get(block=not drained)
+                if question is None:
+                    return drained, True
+                drained.append(question)
+        except Empty:
+            pass
+        return drained, False
 
     def _answer(self, asked: list[tuple[str, "Future[Vector]"]]) -> None:
         wanted = [question for question in asked if question[1].set_running_or_notify_cancel()]
@@ -595,6 +610,7 @@ class _Questions:
             future.set_result(vector)
 
 
+EMBEDDERS_ASKED = 2  # The one chosen, and the one before it, which a reply may still be asking.
 _questions: dict[int, _Questions] = {}
 _questions_lock = threading.Lock()
 
@@ -603,6 +619,8 @@ def _questions_for(embedder: Embedder) -> _Questions:
     with _questions_lock:
         questions = _questions.get(id(embedder))
         if questions is None:
+            while len(_questions) >= EMBEDDERS_ASKED:
+                _questions.pop(next(iter(_questions))).end()
             threads = getattr(embedder, "threads", 1)
             questions = _questions[id(embedder)] = _Questions(embedder, threads)
         return questions

@@ -245,6 +245,24 @@ def test_a_failure_reaches_whoever_asked_and_the_next_is_served(counted: Counted
     assert ask() == 4
 
 
+def test_embedders_that_nobody_chooses_any_more_leave_no_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def serving() -> set[int | None]:
+        return {one.ident for one in threading.enumerate() if one.name.startswith("questions-")}
+
+    before = serving()
+    for _choice in range(6):
+        chosen = Counted()
+        chosen.gate.set()
+        monkeypatch.setattr(embedder, "current", lambda chosen=chosen: chosen)
+        assert float(async_to_sync(embedder.embed_one)("xyz")[0]) == 3
+    ends = time.monotonic() + 10
+    while len(serving() - before) > embedder.EMBEDDERS_ASKED and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert len(serving() - before) <= embedder.EMBEDDERS_ASKED
+
+
 def test_a_blank_question_is_refused_before_it_waits(counted: Counted) -> None:
     with pytest.raises(InvalidInput):
         async_to_sync(embedder.embed_one)(" ")
