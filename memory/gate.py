@@ -252,8 +252,10 @@ def _ground(claim: Claimed, statement: str) -> str:
     content = _content(claim.text)
     if not content:
         return "says_nothing"
-    said = words(own)
-    borne = [word for word in content if any(_alike(word, other) for other in said)]
+    # Each word once: a pasted document has thousands of them.
+    said = dict.fromkeys(words(own))
+    stands = {word: _alike_any(word, said) for word in dict.fromkeys(content)}
+    borne = [word for word in content if stands[word]]
     if len(borne) < len(content) * _SHARED_PART:
         return "not_supported"
     if _other_numbers(claim.text, own):
@@ -386,12 +388,14 @@ def _not_told(sentence: str, content: Sequence[str]) -> str:
 
 def _places(sentence: str, content: Sequence[str]) -> list[int]:
     """Return where words of a fact stand in a sentence."""
-    places = [
-        found.start()
-        for found in re.finditer(r"[^\W_]+", sentence)
-        if any(_alike(word, found.group()) for word in content) and not pairs_of(found.group())
-    ]
-    return places + [at for word in content for at in _places_unspaced(word, sentence)]
+    wanted = dict.fromkeys(content)
+    found = [(one.group(), one.start()) for one in re.finditer(r"[^\W_]+", sentence)]
+    is_one = {
+        spelt: any(_alike(word, spelt) for word in wanted) and not pairs_of(spelt)
+        for spelt in dict.fromkeys(spelt for spelt, _at in found)
+    }
+    places = [at for spelt, at in found if is_one[spelt]]
+    return places + [at for word in wanted for at in _places_unspaced(word, sentence)]
 
 
 def _places_unspaced(word: str, sentence: str) -> list[int]:
@@ -538,8 +542,10 @@ def persona_refusal(claim: Claimed, statement: str, *, templates: Iterable[str] 
     if _asks(sentence) and not wish:
         return "question"
     content = [word for word in _content(claim.text) if word not in MANNER_WORDS]
-    said = words(own)
-    borne = [word for word in content if any(_alike(word, other) for other in said)]
+    # Each word once: a pasted document has thousands of them.
+    said = dict.fromkeys(words(own))
+    stands = {word: _alike_any(word, said) for word in dict.fromkeys(content)}
+    borne = [word for word in content if stands[word]]
     if not content or len(borne) < len(content) * _SHARED_PART:
         return "not_supported"
     if _other_numbers(claim.text, own):

@@ -51,6 +51,7 @@ from memory.wire import ToolCall
 MOST_ACTS = 12  # in one reply
 MOST_CHANGES = 5  # of them, that change or forget
 QUERY_CHARS = 300
+QUOTE_CHARS = 1_000  # of the person's words, looked at for what bears a fact out
 TOLD_CHARS = 600  # of a memory that was found
 
 
@@ -443,7 +444,7 @@ def borne_out(text: str, said: str, quote: object = None) -> str:
     """
     offered = [clean_text(quote)] if isinstance(quote, str) and quote.strip() else []
     sentences = [one.strip() for one in _SENTENCES.findall(said) if one.strip()]
-    for words_said in [*offered, *sentences[:40]]:
+    for words_said in [cut(one, QUOTE_CHARS, "") for one in [*offered, *sentences[:40]]]:
         claim = Claimed(text=text, first_person="", quote=words_said)
         if not refusal(claim, said):
             return cut(words_said, FACT_CHARS)

@@ -508,6 +508,25 @@ def test_a_hundred_calls_in_one_answer_do_not_fail_the_reply(
     assert "Enough" in json.loads(model.asked("chat")[-1].results[-1])["error"]
 
 
+def test_a_fact_out_of_the_longest_message_does_not_hold_up_the_reply(
+    mara: Person, model: StubModel
+) -> None:
+    session = new_chat(mara)
+    said = "I own a boat. " * 4_600
+    fact = "The user's sister " + "is called Ada " * 18
+    acts(model, [call("save_memory", text=fact, quote=said[:56_000])])
+
+    @conversation
+    async def talk(browser: Browser) -> None:
+        tab = await browser.open(mara, session)
+        await tab.say(said)
+        await tab.until("finished", 30, status="complete")
+
+    talk()
+    assert texts(mara) == []
+    assert texts(mara, status="waiting") == [fact.strip()]
+
+
 def test_calls_without_a_word_end_with_one(mara: Person, model: StubModel) -> None:
     session = new_chat(mara)
     model.script(tokens=[], kind="chat")
