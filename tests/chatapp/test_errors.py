@@ -104,7 +104,7 @@ def test_what_was_asked_for_can_be_asked_again_and_what_was_sent_is_looked_after
     assert f'href="{mara.url("memory/")}?q=a%26b">Try again</a>' in page
     page = mara.client.post(mara.url("memory/add/"), {"text": "I own a boat."}).content.decode()
     assert "Try again</a>" not in page  # it would ask for what only takes forms
-    assert "Look whether what you just sent is there" in page
+    assert "Load this page again" in page
     assert "Nothing was lost" not in page
 
 
